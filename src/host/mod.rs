@@ -1,0 +1,3 @@
+//! What a host is and has, and how scripts reach it.
+
+pub mod remote;

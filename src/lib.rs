@@ -1,0 +1,7 @@
+//! The rooms of rackrift that touch the world.
+//!
+//! Data goes one way: inventory → plan → faults + workloads + observers → history → verdict → report.
+
+pub mod exit;
+pub mod host;
+pub mod inventory;
