@@ -5,3 +5,5 @@
 pub mod exit;
 pub mod host;
 pub mod inventory;
+pub mod run;
+pub mod store;

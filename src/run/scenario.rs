@@ -1,0 +1,146 @@
+//! Scenarios and suites: YAML that says what is done and expected, never how.
+//!
+//! # Invariants
+//! * A scenario names code by id and selectors; it contains no shell.
+//! * Unknown fields, doubled fields and wrong types are refused with line and column.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::length::Length;
+
+/// One experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scenario {
+    /// The scenario's id.
+    pub scenario: String,
+    /// What a pass proves.
+    pub proves: String,
+    /// What it cannot prove.
+    pub cannot_prove: String,
+    /// What must hold before the baseline.
+    #[serde(default)]
+    pub arrange: Arrange,
+    /// What runs on the cluster.
+    pub workloads: Workloads,
+    /// How long to watch before the first fault.
+    pub baseline: Length,
+    /// The faults, one after the other.
+    #[serde(default)]
+    pub faults: Vec<FaultSpec>,
+    /// Longest wait for convergence after the last heal; also the bound of the convergence check.
+    pub settle: Length,
+    /// What must be seen.
+    #[serde(default)]
+    pub expect: ExpectSpec,
+}
+
+/// What must hold before the baseline.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Arrange {
+    /// Where leaders must be.
+    #[serde(default)]
+    pub leaders: Option<LeadersOn>,
+}
+
+/// Leases that must be held from given hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeadersOn {
+    /// Elected components.
+    pub components: Vec<String>,
+    /// Hosts that may hold them, as a selector.
+    pub on: String,
+}
+
+/// What runs on the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Workloads {
+    /// Pods with heartbeats: Deployment, StatefulSet, DaemonSet, Job, bare Pod.
+    #[serde(default)]
+    pub pods: bool,
+    /// Clients that contend for leases through each API server.
+    #[serde(default)]
+    pub leases: Option<Leases>,
+}
+
+/// The lease workload's numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Leases {
+    /// Clients on each API server.
+    pub clients: u32,
+    /// Lease objects.
+    pub keys: u32,
+    /// Operations a second of each client.
+    pub rate: u32,
+}
+
+/// A fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum FaultSpec {
+    /// Hosts of two sets no longer hear each other.
+    Cut(CutSpec),
+}
+
+/// A partition between two sets of hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CutSpec {
+    /// Its name within the run.
+    pub name: String,
+    /// The two sets, as selectors.
+    pub between: (String, String),
+    /// Only packets from the first set to the second are lost.
+    #[serde(default)]
+    pub one_way: bool,
+    /// How long it stays.
+    pub hold: Length,
+}
+
+/// What must be seen; what is not listed is not expected.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ExpectSpec {
+    /// Components whose lease must move off the hosts that the first fault isolates.
+    #[serde(default)]
+    pub takeovers: Vec<String>,
+    /// Components whose lease must not move.
+    #[serde(default)]
+    pub steady: Vec<String>,
+    /// Nodes that must become Unknown, as a selector.
+    #[serde(default)]
+    pub unknown_nodes: Option<String>,
+    /// Owner kinds of which a duplicate window is expected.
+    #[serde(default)]
+    pub duplicates: Vec<String>,
+    /// Whether the clients' operations are judged.
+    #[serde(default)]
+    pub lease_history: bool,
+}
+
+/// A list of scenarios.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// The suite's id.
+    pub suite: String,
+    /// What it is for.
+    pub about: String,
+    /// Names of embedded scenarios, or files relative to the suite's.
+    pub scenarios: Vec<String>,
+}
+
+impl Scenario {
+    /// How long the scenario takes at most, without bringing workloads up.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        let held: Duration = self.faults.iter().map(|FaultSpec::Cut(c)| c.hold.duration()).sum();
+        self.baseline.duration() + held + self.settle.duration()
+    }
+}
