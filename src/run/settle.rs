@@ -1,0 +1,89 @@
+//! Waiting for the cluster to converge after the last heal. It judges nothing: the convergence check reads the
+//! history; this only decides how long there is something to record.
+
+use std::time::Duration;
+
+use rackrift_checkers::facts::PodsFacts;
+use tokio::time::Instant;
+
+use super::recorder::Recorder;
+use super::stop::Stop;
+use super::tell::Tell;
+use crate::kube::objects::{List, Node, Pod};
+use crate::kube::proxy::ApiServer;
+use crate::workload::namespace::NAMESPACE;
+
+/// One question to an API server.
+const ASK: Duration = Duration::from_secs(3);
+
+/// The cluster must look converged for so long, so that the observers see it too.
+const STEADY: Duration = Duration::from_secs(3);
+
+/// Waits until every API server shows all nodes Ready and all pods as wanted, at most `limit`.
+/// Returns what is still missing, if anything.
+pub async fn settle(
+    servers: &[ApiServer],
+    pods: &[PodsFacts],
+    limit: Duration,
+    recorder: &Recorder,
+    stop: &Stop,
+    tell: &dyn Tell,
+) -> Option<String> {
+    let until = Instant::now() + limit;
+    let mut since = None;
+    loop {
+        let missing = missing(servers, pods).await;
+        match (&missing, since) {
+            (None, None) => since = Some(Instant::now()),
+            (None, Some(from)) if Instant::now() - from >= STEADY => return None,
+            (None, Some(_)) => {}
+            (Some(what), _) => {
+                since = None;
+                tell.now(&format!("settling: {what}"), None);
+            }
+        }
+        if Instant::now() >= until || stop.asked() || recorder.failed().is_cancelled() {
+            return missing;
+        }
+        stop.wait(Duration::from_millis(500), &recorder.failed()).await;
+    }
+}
+
+/// The first thing that is not as wanted, by any API server.
+async fn missing(servers: &[ApiServer], pods: &[PodsFacts]) -> Option<String> {
+    for server in servers {
+        let nodes: List<Node> = match server.get("/api/v1/nodes", ASK).await {
+            Ok(nodes) => nodes,
+            Err(e) => return Some(e),
+        };
+        for node in nodes.items() {
+            if node.ready() != "True" {
+                return Some(format!("node {} is {} for {}", node.metadata.name, node.ready(), server.host));
+            }
+            if let Some(taint) = node.taints().into_iter().find(|t| t.contains("unreachable") || t.contains("not-ready")) {
+                return Some(format!("node {} has the taint {taint} for {}", node.metadata.name, server.host));
+            }
+        }
+        if pods.is_empty() {
+            continue;
+        }
+        let seen: List<Pod> = match server.get(&format!("/api/v1/namespaces/{NAMESPACE}/pods"), ASK).await {
+            Ok(seen) => seen,
+            Err(e) => return Some(e),
+        };
+        let seen = seen.items();
+        if let Some(pod) = seen.iter().find(|p| p.metadata.deletion_timestamp.is_some()) {
+            return Some(format!("pod {} is terminating for {}", pod.metadata.name, server.host));
+        }
+        if let Some(pod) = seen.iter().find(|p| p.phase() == "Pending") {
+            return Some(format!("pod {} is pending for {}", pod.metadata.name, server.host));
+        }
+        // A bare pod is never made again; all others come back to their number.
+        let wanted: u32 = pods.iter().filter(|p| p.owner_kind != "Pod").map(|p| p.wanted).sum();
+        let running = seen.iter().filter(|p| p.phase() == "Running").count();
+        if running < wanted as usize {
+            return Some(format!("{running} of {wanted} pods run for {}", server.host));
+        }
+    }
+    None
+}
