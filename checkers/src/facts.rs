@@ -38,6 +38,9 @@ pub struct Facts {
     pub faults: Vec<FaultFacts>,
     /// The pods workload.
     pub pods: Vec<PodsFacts>,
+    /// The clients of the lease workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<ClientFacts>,
     /// Which checks the scenario asks for, and what it expects.
     pub expect: Expect,
     /// Host safety: before and after.
@@ -112,6 +115,17 @@ pub struct FaultFacts {
     pub isolated: Vec<String>,
 }
 
+/// A client of the lease workload and the API server that it talks to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClientFacts {
+    /// The client as in the history's `op` lines, such as `a1`.
+    pub client: String,
+    /// The host whose API server it talks to, such as `m1`.
+    pub host: String,
+    /// The rack it stands in.
+    pub rack: String,
+}
+
 /// A workload of pods and what is promised of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PodsFacts {
@@ -160,7 +174,8 @@ pub struct HostFacts {
     pub rules_before: String,
     /// Digest of its rules after, counters aside.
     pub rules_after: String,
-    /// Whether it was verified clean at the end, and if not, why.
+    /// Absent: verified clean at the end. Else why not: `rule rackrift-x left in raw`, `unreachable`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean: Option<String>,
     /// What became of the dead-man's switch: `armed, disarmed`, `fired`.
     pub dead_man: String,
