@@ -38,6 +38,10 @@ fn print(file: &str) -> io::Result<bool> {
                 serde_json::to_writer(&mut out, entry)?;
             }
         }
+        "verdict.json" => {
+            let verdict = rackrift_checkers::judge::judge(&run.facts, &run.entries);
+            serde_json::to_writer_pretty(&mut out, &verdict)?;
+        }
         _ => return Ok(false),
     }
     out.write_all(b"\n")?;

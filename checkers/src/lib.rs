@@ -6,7 +6,10 @@
 //! * [`history`] is the record of a run: operations, observations and fault marks.
 //! * [`facts`] is what the judge must know beside the history: topology, flags in force, bounds.
 //! * [`verdict`] is what comes out: a verdict for each check, with its witness in plain words.
+//! * [`bounds`] turns flags into what must happen by when; [`judge`] holds a run to it.
 
+pub mod bounds;
 pub mod facts;
 pub mod history;
+pub mod judge;
 pub mod verdict;
