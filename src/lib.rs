@@ -5,3 +5,7 @@
 pub mod exit;
 pub mod host;
 pub mod inventory;
+pub mod kube;
+pub mod observe;
+pub mod run;
+pub mod workload;

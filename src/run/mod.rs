@@ -1,0 +1,3 @@
+//! A run: what is recorded, and when.
+
+pub mod recorder;
