@@ -5,5 +5,8 @@
 pub mod exit;
 pub mod host;
 pub mod inventory;
+pub mod kube;
+pub mod observe;
 pub mod run;
 pub mod store;
+pub mod workload;

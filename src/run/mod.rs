@@ -1,5 +1,10 @@
 //! A run: from a scenario and an inventory to a history on disk.
 
+pub mod arrange;
 pub mod length;
 pub mod library;
+pub mod lock;
+pub mod recorder;
 pub mod scenario;
+pub mod stop;
+pub mod tell;

@@ -1,0 +1,1 @@
+//! Loads that clients and pods put on the cluster.
