@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::run::tell::Tell;
+
 /// Speaks on standard error; standard output is for results.
 #[derive(Debug)]
 pub struct Voice {
@@ -30,30 +32,6 @@ impl Voice {
         Self { started: Instant::now(), bar, last: Mutex::new(String::new()) }
     }
 
-    /// Something that stays on the screen.
-    pub fn say(&self, text: &str) {
-        let line = format!("{:>6.1} s  {text}", self.started.elapsed().as_secs_f64());
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.line(&line)),
-            None => self.line(&line),
-        }
-    }
-
-    /// What is being done now, and how long it will take; on a terminal it replaces the last such line, elsewhere it
-    /// is printed once for each change of `what`.
-    pub fn now(&self, what: &str, left: Option<Duration>) {
-        let left = left.map_or_else(String::new, |d| format!(" · about {} s left", d.as_secs()));
-        if let Some(bar) = &self.bar {
-            bar.set_message(format!("{:>4.0} s  {what}{left}", self.started.elapsed().as_secs_f64()));
-            return;
-        }
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if *last != what {
-            what.clone_into(&mut last);
-            self.line(&format!("{:>6.1} s  {what}{left}", self.started.elapsed().as_secs_f64()));
-        }
-    }
-
     /// Takes the moving line away.
     pub fn done(&self) {
         if let Some(bar) = &self.bar {
@@ -64,6 +42,29 @@ impl Voice {
     /// A closed pipe is no reason to stop a run.
     fn line(&self, text: &str) {
         let _ = writeln!(std::io::stderr().lock(), "{text}");
+    }
+}
+
+impl Tell for Voice {
+    fn say(&self, text: &str) {
+        let line = format!("{:>6.1} s  {text}", self.started.elapsed().as_secs_f64());
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.line(&line)),
+            None => self.line(&line),
+        }
+    }
+
+    fn now(&self, what: &str, left: Option<Duration>) {
+        let left = left.map_or_else(String::new, |d| format!(" · about {} s left", d.as_secs()));
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("{:>4.0} s  {what}{left}", self.started.elapsed().as_secs_f64()));
+            return;
+        }
+        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *last != what {
+            what.clone_into(&mut last);
+            self.line(&format!("{:>6.1} s  {what}{left}", self.started.elapsed().as_secs_f64()));
+        }
     }
 }
 

@@ -1,0 +1,66 @@
+//! `rackrift list`.
+
+use std::io::{self, Write};
+
+use tabled::settings::object::Columns;
+use tabled::settings::{Modify, Style, Width};
+use tabled::builder::Builder;
+
+use crate::cli::Listed;
+use crate::run::library;
+
+/// Prints what there is.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn list(what: Listed, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Builder::default();
+    match what {
+        Listed::Scenarios => {
+            table.push_record(["kind", "name", "what it proves"]);
+            for (kind, name, about) in library::embedded() {
+                table.push_record([kind.to_owned(), name, about]);
+            }
+        }
+        Listed::Faults => {
+            table.push_record(["kind", "shape", "what it does"]);
+            for (shape, what) in FAULTS {
+                table.push_record(["partition", shape, what]);
+            }
+        }
+        Listed::Checks => {
+            table.push_record(["check", "class", "what is said"]);
+            for (check, class, what) in CHECKS {
+                table.push_record([check, class, what]);
+            }
+        }
+    }
+    let mut table = table.build();
+    table.with(Style::sharp()).with(Modify::new(Columns::last()).with(Width::wrap(76).keep_words(true)));
+    writeln!(out, "{table}")
+}
+
+/// What a scenario can ask for today.
+const FAULTS: [(&str, &str); 2] = [
+    ("rack-split", "two sets of hosts no longer hear each other, v4 and v6, all data addresses"),
+    ("one-way", "packets of one set no longer reach the other; TCP and ping fail both ways, UDP goes back"),
+];
+
+/// The checks of a run, as the judge names them.
+const CHECKS: [(&str, &str, &str); 15] = [
+    ("run-complete", "evidence", "the run ended by its plan"),
+    ("evidence", "evidence", "every observer, heartbeat and clock spoke through the whole run"),
+    ("fault-coverage/FAULT", "evidence", "every planned directed edge was seen cut; else the run is invalid"),
+    ("fault-healed/FAULT", "evidence", "every edge was seen open again"),
+    ("lease-takeover/COMPONENT", "from code", "the lease moved between the bounds after the last renewal"),
+    ("lease-steady/COMPONENT", "from code", "the lease did not move"),
+    ("lease-record/COMPONENT", "from code", "nobody took the lease before it was released or expired"),
+    ("leader-stops/COMPONENT", "from code", "a leader that cannot renew gives up in time"),
+    ("belief-overlap/COMPONENT", "from code", "how long two processes believed that they led"),
+    ("lease-linearizable", "promised", "the clients' lease histories are linearizable by resourceVersion"),
+    ("node-unknown/NODE", "from code", "a cut node becomes Unknown within the bounds"),
+    ("duplicate-pods/IDENTITY", "by owner", "which pods ran twice, certain or possible; never for a StatefulSet's ordinal"),
+    ("undisturbed/IDENTITY", "promised", "a DaemonSet's pods were neither evicted nor restarted"),
+    ("converged", "promised", "nodes, pods and leases came back after the heal"),
+    ("hosts-clean", "evidence", "every host's rules are as they were"),
+];
