@@ -9,6 +9,7 @@
 //! * [`verdict`] is what comes out: a verdict for each check, with its witness in plain words.
 
 pub mod brute;
+pub mod clock;
 pub mod engine;
 pub mod explain;
 pub mod facts;
