@@ -1,0 +1,3 @@
+//! From an engine's answer to what a person reads.
+
+pub mod words;
