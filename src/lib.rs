@@ -3,6 +3,7 @@
 //! Data goes one way: inventory → plan → faults + workloads + observers → history → verdict → report.
 
 pub mod exit;
+pub mod fault;
 pub mod host;
 pub mod inventory;
 pub mod kube;

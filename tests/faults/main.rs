@@ -1,0 +1,8 @@
+//! Faults over network namespaces with the kernel's real packet filter. Needs root.
+#![expect(clippy::unwrap_used, reason = "in a test's helpers too, what must not fail ends the test")]
+
+mod bench;
+mod dead_man;
+mod life;
+mod safety;
+mod support;
