@@ -10,7 +10,7 @@ use super::cut::Cut;
 use super::record::Record;
 use super::wording::length;
 use crate::facts::{Facts, LeaseFacts};
-use crate::history::{Belief, ClockSample, Entry, FaultMark, Nanos, NodeSeen, Op, PodSeen};
+use crate::history::{Belief, ClockSample, Entry, FaultMark, Nanos, NodeSeen, Op, PodSeen, PodSource};
 
 /// A line of the history with its number.
 #[derive(Debug)]
@@ -44,9 +44,11 @@ pub(super) struct Index<'a> {
     /// By host.
     pub(super) clocks: BTreeMap<&'a str, Vec<&'a ClockSample>>,
     /// Clients' operations.
-    pub(super) ops: Vec<&'a Op>,
+    pub(super) ops: Vec<Line<'a, Op>>,
     /// Planned faults and what became of them.
     pub(super) cuts: Vec<Cut<'a>>,
+    /// The last moment of which each node itself told something of its pods.
+    heard: BTreeMap<&'a str, Nanos>,
     /// The last moment that the history speaks of.
     pub(super) end: Nanos,
 }
@@ -63,14 +65,15 @@ impl<'a> Index<'a> {
             clocks: BTreeMap::new(),
             ops: Vec::new(),
             cuts: Vec::new(),
+            heard: BTreeMap::new(),
             end: 0,
         };
         let mut marks: Vec<Line<'a, FaultMark>> = Vec::new();
         for (entry, line) in entries.iter().zip(2u64..) {
             let when = match entry {
-                Entry::Op(op) => {
-                    index.ops.push(op);
-                    op.time
+                Entry::Op(seen) => {
+                    index.ops.push(Line { seen, line });
+                    seen.time
                 }
                 Entry::Lease(seen) => {
                     index.leases.entry(&seen.lease).or_default().add(Line { seen, line });
@@ -82,6 +85,10 @@ impl<'a> Index<'a> {
                 }
                 Entry::Pod(seen) => {
                     index.pods.entry(&seen.identity).or_default().push(Line { seen, line });
+                    if seen.source != PodSource::Api {
+                        let heard = index.heard.entry(&seen.node).or_default();
+                        *heard = seen.to.hi.max(*heard);
+                    }
                     seen.to.hi
                 }
                 Entry::Node(seen) => {
@@ -105,6 +112,11 @@ impl<'a> Index<'a> {
         }
         index.cuts = facts.faults.iter().map(|fault| Cut::new(fault, &marks)).collect();
         index
+    }
+
+    /// The last moment of which `node` itself told something of its pods; 0 if it never did.
+    pub(super) fn heard(&self, node: &str) -> Nanos {
+        self.heard.get(node).copied().unwrap_or(0)
     }
 
     /// The first fault that was asked for; moments are told relative to it.

@@ -10,15 +10,21 @@
 //!   what certainly was before.
 
 mod belief;
+mod converge;
 mod coverage;
 mod cut;
+mod duplicates;
+mod evidence;
 mod finding;
 mod index;
+mod lives;
 mod nodes;
 mod record;
 mod safety;
 mod steal;
 mod takeover;
+mod undisturbed;
+mod windows;
 mod wording;
 
 use crate::facts::Facts;
@@ -31,11 +37,15 @@ use index::Index;
 pub fn judge(facts: &Facts, entries: &[Entry]) -> RunVerdict {
     let index = Index::new(facts, entries);
     let mut checks: Vec<CheckResult> = Vec::new();
-    checks.extend(takeover::check(&index, entries));
+    checks.extend(takeover::check(&index));
     checks.extend(belief::check(&index));
     checks.extend(steal::check(&index));
     checks.extend(nodes::check(&index));
+    checks.extend(duplicates::check(&index));
+    checks.extend(undisturbed::check(&index));
+    checks.extend(converge::check(&index));
     checks.extend(coverage::check(&index));
+    checks.extend(evidence::check(&index));
     checks.extend(safety::check(&index));
     let verdict = checks.iter().map(|check| check.verdict).fold(Verdict::Skipped, Verdict::merge);
     RunVerdict {

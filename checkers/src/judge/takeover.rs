@@ -9,7 +9,7 @@ use super::record::{Change, Record, Version};
 use super::wording::{bare_seconds, counted, length, list, seconds};
 use crate::bounds::{LeaseBounds, SEEN_WITHIN, drift};
 use crate::facts::{LeaseFacts, Takeover};
-use crate::history::{At, Entry, LeaseSeen, Nanos, OpType};
+use crate::history::{At, LeaseSeen, Nanos, OpType};
 use crate::verdict::{CheckResult, Class, Exhibit, Verdict};
 
 /// A lease that moved as the scenario expects.
@@ -114,13 +114,13 @@ impl<'r, 'a> Outcome<'r, 'a> {
 }
 
 /// One check an expected move, one a component that must not move.
-pub(super) fn check(index: &Index<'_>, entries: &[Entry]) -> Vec<CheckResult> {
+pub(super) fn check(index: &Index<'_>) -> Vec<CheckResult> {
     let expect = &index.facts.expect;
-    let moves = expect.takeovers.iter().map(|expected| expected_move(index, entries, expected));
+    let moves = expect.takeovers.iter().map(|expected| expected_move(index, expected));
     moves.chain(expect.steady.iter().map(|component| steady(index, component))).collect()
 }
 
-fn expected_move(index: &Index<'_>, entries: &[Entry], expected: &Takeover) -> CheckResult {
+fn expected_move(index: &Index<'_>, expected: &Takeover) -> CheckResult {
     let component = &expected.component;
     let finding = Finding::new(
         format!("lease-takeover/{component}"),
@@ -142,7 +142,7 @@ fn expected_move(index: &Index<'_>, entries: &[Entry], expected: &Takeover) -> C
         None => finding,
     };
     match Outcome::of(index, expected) {
-        Outcome::Moved(moved) => judge_move(index, entries, lease, &bounds, &moved, finding),
+        Outcome::Moved(moved) => judge_move(index, lease, &bounds, &moved, finding),
         Outcome::NoFault => finding
             .invalid(format!("No fault was put in force, so {component} had no reason to leave {}.", expected.from)),
         Outcome::NoEvidence(why) => {
@@ -233,7 +233,6 @@ fn stayed(
 
 fn judge_move(
     index: &Index<'_>,
-    entries: &[Entry],
     lease: &LeaseFacts,
     bounds: &LeaseBounds,
     moved: &Moved<'_, '_>,
@@ -289,7 +288,7 @@ fn judge_move(
             length(SEEN_WITHIN)
         ));
     }
-    let (verdict, why) = lateness(index, entries, bounds, moved, late);
+    let (verdict, why) = lateness(index, bounds, moved, late);
     let sentence = format!("{told}, {} later than the flags allow{why}", length(late));
     if verdict == Verdict::Fail {
         let mut witness = witness("late-takeover", sentence, exhibits());
@@ -302,7 +301,6 @@ fn judge_move(
 /// Whether a silent API server at the new leader's side excuses a late takeover, and the rest of the sentence.
 fn lateness(
     index: &Index<'_>,
-    entries: &[Entry],
     bounds: &LeaseBounds,
     moved: &Moved<'_, '_>,
     late: Nanos,
@@ -314,7 +312,7 @@ fn lateness(
         );
     }
     let window = At { lo: moved.last.first, hi: moved.first.first };
-    match longest_silence(index, entries, moved.to, window) {
+    match longest_silence(index, moved.to, window) {
         None => (
             Verdict::Unknown,
             format!(
@@ -338,12 +336,11 @@ fn lateness(
 }
 
 /// The longest time in `window` without a definite answer of `host`'s API server to a client; `None` if no client asked.
-fn longest_silence(index: &Index<'_>, entries: &[Entry], host: &str, window: At) -> Option<Nanos> {
+fn longest_silence(index: &Index<'_>, host: &str, window: At) -> Option<Nanos> {
     let through = |client: &str| index.facts.clients.iter().any(|c| c.client == client && c.host == host);
     let mut last = window.lo;
     let (mut longest, mut asked) = (0, false);
-    for entry in entries {
-        let Entry::Op(op) = entry else { continue };
+    for op in index.ops.iter().map(|line| line.seen) {
         if !op.client.as_deref().is_some_and(through) || op.time < window.lo || op.time > window.hi {
             continue;
         }

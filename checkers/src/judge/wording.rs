@@ -76,6 +76,11 @@ pub(super) const fn half_width(at: At) -> Nanos {
     at.hi.saturating_sub(at.lo).div_ceil(2)
 }
 
+/// The first characters of a UID, enough to tell pods apart.
+pub(super) fn short_uid(uid: &str) -> &str {
+    uid.char_indices().nth(8).map_or(uid, |(end, _)| &uid[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +119,12 @@ mod tests {
         assert_eq!(list(&["m1"]), "m1");
         assert_eq!(list(&["m1", "w1", "e1"]), "m1, w1 and e1");
         assert_eq!(short_list(&["a", "b", "c"], 2), "a, b and 1 more");
+    }
+
+    #[test]
+    fn short_uids_never_split_a_character() {
+        assert_eq!(short_uid("3f8d2b66-1111"), "3f8d2b66");
+        assert_eq!(short_uid("ééééééééé"), "éééééééé");
+        assert_eq!(short_uid("ab"), "ab");
     }
 }

@@ -125,7 +125,7 @@ fn node_evidence(plan: &Plan, story: &mut Story, pod: &Pod<'_>) {
     let runtime = span(plan, pod, PodSource::Runtime, PodState::Running, pod.from, pod.to);
     story.line(s(plan.end - 0.4), Entry::Pod(runtime));
     if pod.ends {
-        let gone = span(plan, pod, PodSource::Runtime, PodState::Stopped, pod.to + 0.15, pod.to + 0.15);
+        let gone = span(plan, pod, PodSource::Runtime, PodState::Stopped, pod.to + 0.01, pod.to + 0.01);
         story.line(s(plan.end - 0.4), Entry::Pod(gone));
     }
 }
