@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::UnixStream;
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdin};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -211,6 +211,8 @@ impl Keeper {
 /// A proxy behind its guard.
 struct Running {
     guard: Child,
+    // Held here: `Child::wait` would close it, and the guard would take that for our end.
+    leash: Option<ChildStdin>,
     said: JoinHandle<String>,
 }
 
@@ -228,7 +230,7 @@ impl Running {
 
     /// Ends it, and waits for that a little.
     async fn end(mut self) {
-        drop(self.guard.stdin.take());
+        drop(self.leash.take());
         let _ = timeout(Duration::from_secs(2), self.guard.wait()).await;
     }
 }
@@ -244,7 +246,7 @@ async fn listen(kubectl: &Kubectl, server: &ApiServer) -> Result<Running, ProxyE
         .spawn()
         .map_err(|e| KubectlError::Missing { program: PathBuf::from("/bin/sh"), reason: e.to_string() })?;
     let said = tokio::spawn(last_line(guard.stderr.take()));
-    let mut running = Running { guard, said };
+    let mut running = Running { leash: guard.stdin.take(), guard, said };
     let silent = |reason| ProxyError::Silent { host: server.host.clone(), url: server.url.clone(), reason };
     let up = async {
         while UnixStream::connect(&server.socket).await.is_err() {

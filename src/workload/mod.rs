@@ -1,1 +1,4 @@
-//! Loads that clients and pods put on the cluster.
+//! Loads that clients and pods put on the cluster, each of its operations and signs of life recorded.
+
+pub mod lease;
+pub mod namespace;
