@@ -375,7 +375,8 @@ mod tests {
         let clocks = Clocks::from_samples(&one, Drift::ppm(100));
         let alone = at(&clocks, far);
         assert_eq!((alone.lo, alone.hi), (999_901_009, 1_000_101_011));
-        let two = [sample("h", 1_000, 1_000, 0, 0), sample("h", 2 * far + 1_000, 2 * far + 1_000, 2 * far, 0)];
+        let two =
+            [sample("h", 1_000, 1_000, 0, 0), sample("h", 2 * far + 1_000, 2 * far + 1_000, 2 * far, 0)];
         let clocks = Clocks::from_samples(&two, Drift::ppm(100));
         let both = at(&clocks, far);
         assert!(both.lo >= alone.lo && both.hi <= alone.hi);

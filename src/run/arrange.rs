@@ -57,7 +57,9 @@ pub enum ArrangeError {
         reason: String,
     },
     /// The lease did not move in time.
-    #[error("the lease of {component} stayed with {holder} for {waited} s although it was stopped there; wanted is one of {wanted}")]
+    #[error(
+        "the lease of {component} stayed with {holder} for {waited} s although it was stopped there; wanted is one of {wanted}"
+    )]
     Stayed {
         /// The component.
         component: String,
@@ -121,7 +123,11 @@ pub async fn leaders(
         if held(&lease.holder) {
             continue;
         }
-        tell.say(&format!("moving the lease of {component} from {} to {}", holder_host(&lease.holder), on.join(", ")));
+        tell.say(&format!(
+            "moving the lease of {component} from {} to {}",
+            holder_host(&lease.holder),
+            on.join(", ")
+        ));
         let others: Vec<&str> = inventory
             .hosts()
             .filter(|h| h.has_role("control-plane") && !on.contains(&h.name))
@@ -143,7 +149,11 @@ pub async fn leaders(
 }
 
 /// Waits until the lease is held as wanted; else who holds it, and how long was waited.
-async fn wait(servers: &[ApiServer], facts: &LeaseFacts, held: &impl Fn(&str) -> bool) -> Result<(), (String, u64)> {
+async fn wait(
+    servers: &[ApiServer],
+    facts: &LeaseFacts,
+    held: &impl Fn(&str) -> bool,
+) -> Result<(), (String, u64)> {
     // An expiry, two tries with the largest jitter (bounds.rs, TAKE_MAX), and some latency.
     let flags = facts.flags;
     let limit = Duration::from_nanos(flags.lease_duration + 5 * flags.retry_period) + Duration::from_secs(10);
