@@ -11,3 +11,4 @@ pub mod observe;
 pub mod run;
 pub mod store;
 pub mod workload;
+pub mod yaml;

@@ -12,6 +12,7 @@ use super::scenario::{CutSpec, FaultSpec, Scenario};
 use crate::fault::shape::{Edges, Shape};
 use crate::inventory::Inventory;
 use crate::inventory::selector::Selector;
+use crate::kube::flags::InForce;
 
 /// Why a scenario does not fit an inventory.
 #[derive(Debug, thiserror::Error)]
@@ -104,17 +105,6 @@ pub fn isolated(cut: &PlannedCut, inventory: &Inventory) -> Vec<String> {
         }
     }
     lost
-}
-
-/// What the cluster says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InForce {
-    /// Versions by name.
-    pub versions: Vec<(String, String)>,
-    /// Elected components and their flags.
-    pub leases: Vec<LeaseFacts>,
-    /// The node life cycle's flags.
-    pub nodes: NodeFlags,
 }
 
 /// What is known of a run before it starts.
