@@ -9,6 +9,7 @@ pub mod inventory;
 pub mod kube;
 pub mod observe;
 pub mod run;
+pub mod ssh;
 pub mod store;
 pub mod workload;
 pub mod yaml;

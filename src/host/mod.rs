@@ -1,3 +1,6 @@
 //! What a host is and has, and how scripts reach it.
 
+pub mod frame;
+pub mod lines;
+pub mod local;
 pub mod remote;

@@ -60,8 +60,13 @@ async fn missing(servers: &[ApiServer], pods: &[PodsFacts]) -> Option<String> {
             if node.ready() != "True" {
                 return Some(format!("node {} is {} for {}", node.metadata.name, node.ready(), server.host));
             }
-            if let Some(taint) = node.taints().into_iter().find(|t| t.contains("unreachable") || t.contains("not-ready")) {
-                return Some(format!("node {} has the taint {taint} for {}", node.metadata.name, server.host));
+            if let Some(taint) =
+                node.taints().into_iter().find(|t| t.contains("unreachable") || t.contains("not-ready"))
+            {
+                return Some(format!(
+                    "node {} has the taint {taint} for {}",
+                    node.metadata.name, server.host
+                ));
             }
         }
         if pods.is_empty() {
