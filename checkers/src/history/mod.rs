@@ -5,6 +5,7 @@
 //! never order.
 
 pub mod entry;
+pub mod jsonl;
 pub mod time;
 pub mod value;
 
