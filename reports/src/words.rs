@@ -5,6 +5,7 @@
 //! - Every length of time in every report is written by [`length`], every moment by [`moment`].
 
 use chrono::DateTime;
+use rackrift_checkers::facts::Facts;
 use rackrift_checkers::history::Nanos;
 use rackrift_checkers::verdict::{CheckResult, Class, Verdict};
 
@@ -167,6 +168,16 @@ pub(crate) fn wall(rfc3339: &str) -> String {
         .map_or_else(|_| rfc3339.to_owned(), |t| t.to_utc().format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
+/// How to do it again: what for, and the command.
+pub(crate) fn again(facts: &Facts) -> [(&'static str, String); 3] {
+    let Facts { run, scenario, seed, .. } = facts;
+    [
+        ("run it again with the same seed", format!("rackrift run {scenario} --seed {seed}")),
+        ("judge the saved run again", format!("rackrift check runs/{run}")),
+        ("write these reports again", format!("rackrift report runs/{run}")),
+    ]
+}
+
 /// Splits a sentence into plain pieces and lengths of time, which a report shows in bold.
 pub(crate) fn lengths(sentence: &str) -> Vec<(bool, String)> {
     let words: Vec<&str> = sentence.split_inclusive(' ').collect();
@@ -201,9 +212,10 @@ mod tests {
 
     #[test]
     fn lengths_of_all_sizes() {
-        let shown: Vec<String> = [0, 400_000, 340_000_000, 20_300_000_000, 155_000_000_000, 3_840_000_000_000]
-            .map(length)
-            .to_vec();
+        let shown: Vec<String> =
+            [0, 400_000, 340_000_000, 20_300_000_000, 155_000_000_000, 3_840_000_000_000]
+                .map(length)
+                .to_vec();
         assert_eq!(shown, ["0 s", "0.4 ms", "340 ms", "20.3 s", "2 min 35 s", "1 h 4 min"]);
     }
 
@@ -217,11 +229,14 @@ mod tests {
     #[test]
     fn lengths_are_found_in_a_sentence() {
         let pieces = lengths("It moved 20.3 s after, in 7 steps.");
-        assert_eq!(pieces, [
-            (false, "It moved ".to_owned()),
-            (true, "20.3 s".to_owned()),
-            (false, " after, in 7 steps.".to_owned())
-        ]);
+        assert_eq!(
+            pieces,
+            [
+                (false, "It moved ".to_owned()),
+                (true, "20.3 s".to_owned()),
+                (false, " after, in 7 steps.".to_owned())
+            ]
+        );
     }
 
     #[test]

@@ -134,10 +134,10 @@ fn spans(versions: &Versions<'_>, racks: &Racks, quiet: Nanos, end: Nanos, silen
                 label: format!("{name}, {silent}"),
                 tip: format!("still names {holder} at revision {}, {silent}", seen.version),
             });
-        } else if renewed_to < next {
-            if let Some(last) = spans.last_mut() {
-                last.to = next;
-            }
+        } else if renewed_to < next
+            && let Some(last) = spans.last_mut()
+        {
+            last.to = next;
         }
     }
     spans
