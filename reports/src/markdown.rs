@@ -186,14 +186,18 @@ fn clients(out: &mut String, story: &Story) {
     if story.clients.is_empty() {
         return;
     }
-    let _ = writeln!(out, "## Clients\n\n| | ok | fail | info | never answered |\n|---|---:|---:|---:|---:|");
+    let _ = writeln!(
+        out,
+        "## Clients\n\n| | ok | refused | fail | info | open |\n|---|---:|---:|---:|---:|---:|"
+    );
     for lane in story.clients.iter().take(MOST_ROWS) {
         let n = |how| words::count(lane.count(how) as u64);
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} |",
             text(&lane.name),
             n(Done::Ok),
+            n(Done::Refused),
             n(Done::Fail),
             n(Done::Info),
             words::count(lane.open as u64)

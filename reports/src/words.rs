@@ -191,10 +191,13 @@ pub(crate) fn lengths(sentence: &str) -> Vec<(bool, String)> {
         let number = words[i].trim_end();
         let unit = words.get(i + 1).map_or("", |w| w.trim_end());
         let bare = unit.trim_end_matches(['.', ',', ';', ':', ')', '(']);
-        let is_number = !number.is_empty()
-            && number.starts_with(|c: char| c.is_ascii_digit())
-            && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',');
-        if is_number && matches!(bare, "s" | "ms" | "min" | "h") {
+        let is_number = is_number(number);
+        // `15.0 to 23.8 s` is one length.
+        if is_number && unit == "to" && is_length(words.get(i + 2), words.get(i + 3)) {
+            push(true, words[i]);
+            push(true, words[i + 1]);
+            i += 2;
+        } else if is_number && matches!(bare, "s" | "ms" | "min" | "h") {
             push(true, &format!("{number} {bare}"));
             push(false, &words[i + 1][bare.len()..]);
             i += 2;
@@ -204,6 +207,16 @@ pub(crate) fn lengths(sentence: &str) -> Vec<(bool, String)> {
         }
     }
     out
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+        && word.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',')
+}
+
+fn is_length(number: Option<&&str>, unit: Option<&&str>) -> bool {
+    let unit = unit.map_or("", |u| u.trim_end().trim_end_matches(['.', ',', ';', ':', ')', '(']));
+    number.is_some_and(|n| is_number(n.trim_end())) && matches!(unit, "s" | "ms" | "min" | "h")
 }
 
 #[cfg(test)]
@@ -241,7 +254,7 @@ mod tests {
 
     #[test]
     fn lengths_lose_nothing() {
-        for text in ["", " ", "5", "5 s", "5 s.", "a  5  s b ", "1.2 ms, 3 s"] {
+        for text in ["", " ", "1 to 2 s", "1 to", "1 to 2", "5", "5 s", "5 s.", "a  5  s b ", "1.2 ms, 3 s"] {
             let joined: String = lengths(text).into_iter().map(|(_, t)| t).collect();
             assert_eq!(joined, text);
         }

@@ -6,6 +6,8 @@
 //! - Every picture has its words: a title, and a table with the same content.
 
 mod axis;
+mod drawing;
+mod rates;
 mod rows;
 mod timeline;
 mod topology;
@@ -50,6 +52,7 @@ struct Page<'a> {
     classes: Vec<(&'static str, &'static str)>,
     topology: Option<topology::Topology>,
     faults: Vec<FaultRow>,
+    latency: Option<String>,
     clients: Vec<ClientRow>,
     hosts: Vec<HostRow<'a>>,
     notes: Vec<(String, String)>,
@@ -91,6 +94,7 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
         classes: rows::classes(verdict),
         topology: topology::draw(facts, &story),
         faults: story.faults.iter().take(rows::MOST).map(|f| FaultRow::new(f, story.zero)).collect(),
+        latency: rates::latency(&story),
         clients: story.clients.iter().take(rows::MOST).map(ClientRow::new).collect(),
         hosts: facts.hosts.iter().map(HostRow::new).collect(),
         notes,

@@ -8,7 +8,7 @@ use rackrift_checkers::facts::{Facts, HostFacts};
 use rackrift_checkers::history::{Entry, Nanos};
 use rackrift_checkers::verdict::{CheckResult, Class, RunVerdict};
 
-use super::timeline::Flag;
+use super::drawing::Flag;
 use crate::bounds::Bounds;
 use crate::escape::slug;
 use crate::findings::Finding;
@@ -199,8 +199,8 @@ pub(super) fn legend(facts: &Facts, story: &Story) -> Vec<Legend> {
     add(any(|l| matches!(l, Look::Weak(_))), "weak", "by the runtime alone, no heartbeats");
     add(any(|l| *l == Look::Outline), "outline", "marked for deletion in the API");
     add(story.groups.iter().any(|g| !g.windows.is_empty()), "dup", "more at once than wanted, for certain");
-    let errors = |c: &ClientLane| c.samples.iter().any(|s| s.how != Done::Ok);
-    add(story.clients.iter().any(errors), "errs", "operations failed or unknown");
+    let errors = |c: &ClientLane| c.samples.iter().any(|s| !s.how.answered());
+    add(story.clients.iter().any(errors), "errs", "operations failed or without an answer");
     legend
 }
 
@@ -309,6 +309,7 @@ impl FaultRow {
 pub(super) struct ClientRow {
     pub(super) name: String,
     pub(super) ok: String,
+    pub(super) refused: String,
     pub(super) fail: String,
     pub(super) info: String,
     pub(super) open: String,
@@ -329,6 +330,7 @@ impl ClientRow {
         Self {
             name: lane.name.clone(),
             ok: n(Done::Ok),
+            refused: n(Done::Refused),
             fail: n(Done::Fail),
             info: n(Done::Info),
             open: words::count(lane.open as u64),

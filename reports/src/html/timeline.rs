@@ -1,236 +1,39 @@
-//! The timeline as SVG, drawn once for wide screens and paper and once for phones.
+//! The timeline as SVG: lanes of faults, leases, nodes, pods and clients on one axis.
 //!
 //! # Invariants
-//! - Text is never wider than the room it stands in: it is cut with an ellipsis or left to the tooltip.
 //! - Two texts of a row never overlap: a bar's label uses only the part that no later bar covers.
 //! - Its size depends on lanes, not on the length of the history: lanes are capped by the story.
 //!
-//! # Two drawings, not one that shrinks
-//! A picture of 1,100 units squeezed into a phone has letters of four pixels. The narrow drawing puts each lane's name
-//! above its bar instead; a style sheet shows one of the two.
 
 use std::fmt::Write;
 
-use rackrift_checkers::history::Nanos;
-
-use super::axis::Axis;
+use super::drawing::{Drawing, Flag, LAYOUTS, LETTER, fit, rack};
 use crate::escape;
-use crate::story::{ClientLane, Done, Glyph, Group, Lane, Look, RackOf, Span, Story, Window};
+use crate::story::{Glyph, Group, Lane, Look, Span, Story, Window};
 use crate::words;
-
-/// A moment that the findings below the timeline refer to.
-#[derive(Debug, Clone)]
-pub(super) struct Flag {
-    /// The finding's number.
-    pub(super) number: usize,
-    /// When, ns.
-    pub(super) at: Nanos,
-    /// Name of its style.
-    pub(super) style: &'static str,
-}
-
-/// Measures of one drawing, in units that are CSS pixels at full size.
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    name: &'static str,
-    width: f64,
-    /// Where bars begin.
-    left: f64,
-    /// Names above bars instead of before them.
-    above: bool,
-    /// Least distance of ticks.
-    apart: f64,
-}
-
-const WIDE: Layout = Layout { name: "wide", width: 1100.0, left: 226.0, above: false, apart: 56.0 };
-const NARROW: Layout = Layout { name: "narrow", width: 358.0, left: 10.0, above: true, apart: 58.0 };
 
 /// Height of a bar.
 const BAR: f64 = 16.0;
 /// Space between two bars.
 const GAP: f64 = 6.0;
-/// Height of a client lane.
-const AREA: f64 = 34.0;
-/// Average width of a letter at the bars' font size of 11, of the names' size 12, and of bold text.
-const LETTER: f64 = 6.3;
-const NAME_LETTER: f64 = 6.9;
-/// Most columns of a rate curve.
-const BUCKETS: usize = 180;
 
 /// Both drawings, wide first.
 pub(super) fn draw(story: &Story, flags: &[Flag]) -> String {
-    let mut out = Drawing::new(WIDE, story).finish(story, flags);
-    out.push_str(&Drawing::new(NARROW, story).finish(story, flags));
-    out
-}
-
-struct Drawing {
-    layout: Layout,
-    axis: Axis,
-    y: f64,
-    body: String,
-}
-
-/// Cuts a text to a width, `None` if not even a few letters fit.
-fn fit(text: &str, width: f64, letter: f64) -> Option<String> {
-    let room = (width / letter).floor().max(0.0) as usize;
-    let letters = text.chars().count();
-    if letters <= room {
-        return Some(text.to_owned());
-    }
-    (room >= 5).then(|| text.chars().take(room - 1).collect::<String>().trim_end().to_owned() + "…")
-}
-
-fn rack(rack: RackOf) -> String {
-    rack.map_or("rx".to_owned(), |i| format!("r{}", i % 6))
+    let title = summary(story);
+    let one = |layout| {
+        let mut drawing = Drawing::new(layout, story);
+        for group in &story.groups {
+            drawing.group(group);
+        }
+        if !story.clients.is_empty() {
+            drawing.rates(&story.clients);
+        }
+        drawing.finish("tl", &title, story, flags)
+    };
+    LAYOUTS.map(one).concat()
 }
 
 impl Drawing {
-    fn new(layout: Layout, story: &Story) -> Self {
-        let axis = Axis {
-            left: layout.left,
-            width: layout.width - layout.left - 14.0,
-            end: story.end,
-            zero: story.zero,
-        };
-        Self { layout, axis, y: 46.0, body: String::new() }
-    }
-
-    fn finish(mut self, story: &Story, flags: &[Flag]) -> String {
-        for group in &story.groups {
-            self.group(group);
-        }
-        if !story.clients.is_empty() {
-            self.clients(&story.clients);
-        }
-        let Layout { name, width, .. } = self.layout;
-        let height = self.y + 10.0;
-        let mut out = String::with_capacity(self.body.len() + 8_000);
-        let _ = write!(
-            out,
-            "<svg class=\"tl {name}\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" \
-             role=\"img\" aria-labelledby=\"tl-{name}-t\" data-left=\"{:.1}\" data-right=\"{:.1}\" data-end=\"{}\" \
-             data-zero=\"{}\"><title id=\"tl-{name}-t\">{}</title>",
-            self.axis.left,
-            self.axis.right(),
-            self.axis.end,
-            self.axis.zero,
-            escape::html(&summary(story)),
-        );
-        self.ground(&mut out, story, height);
-        out.push_str(&self.body);
-        self.flags(&mut out, flags, height);
-        out.push_str("</svg>");
-        out
-    }
-
-    /// Shades of the faults, grid and tick labels.
-    fn ground(&self, out: &mut String, story: &Story, height: f64) {
-        for (from, to) in story.shades() {
-            let (x, w) = self.bar(from, to);
-            let h = height - 36.0;
-            let _ = write!(
-                out,
-                "<rect x=\"{x:.1}\" y=\"32\" width=\"{w:.1}\" height=\"{h:.1}\" class=\"shade\"/>"
-            );
-        }
-        let ticks = self.axis.ticks(self.layout.apart, story.zero_name);
-        let zero = self.axis.x(story.zero);
-        for (t, label) in ticks {
-            let x = self.axis.x(t);
-            let is_zero = t == story.zero;
-            let class = if is_zero { "grid zero" } else { "grid" };
-            let _ = write!(out, "<path d=\"M{x:.1} 32V{:.1}\" class=\"{class}\"/>", height - 4.0);
-            let half = label.chars().count() as f64 * LETTER / 2.0;
-            let at = x.clamp(half + 2.0, self.layout.width - half - 2.0);
-            // The first and last label are pushed inwards and may then meet the label of zero.
-            if is_zero || (at - zero).abs() > half + 4.0 * LETTER / 2.0 + 6.0 {
-                let class = if is_zero { "axis zero" } else { "axis" };
-                let _ = write!(out, "<text x=\"{at:.1}\" y=\"26\" class=\"{class}\">{label}</text>");
-            }
-        }
-    }
-
-    /// Numbered flags of the findings; those that would lie on another are moved aside.
-    fn flags(&self, out: &mut String, flags: &[Flag], height: f64) {
-        let mut flags: Vec<&Flag> = flags.iter().collect();
-        flags.sort_by_key(|f| (f.at, f.number));
-        let mut free = 0.0_f64;
-        for flag in flags {
-            let x = self.axis.x(flag.at);
-            let text = flag.number.to_string();
-            let half = 4.0 + text.len() as f64 * 3.4;
-            let at = x.max(free + half).min(self.layout.width - half - 1.0);
-            if at < free + half {
-                continue;
-            }
-            free = at + half + 2.0;
-            let Flag { number, style, .. } = flag;
-            let _ = write!(
-                out,
-                "<g id=\"flag-{}-{number}\" class=\"flag {style}\"><path d=\"M{at:.1} 12L{x:.1} 32V{:.1}\"/>\
-                 <rect x=\"{:.1}\" y=\"0.5\" width=\"{:.1}\" height=\"12\" rx=\"3\"/>\
-                 <text x=\"{at:.1}\" y=\"10\">{text}</text><title>finding {number} at {}</title></g>",
-                self.layout.name,
-                height - 4.0,
-                at - half,
-                half * 2.0,
-                self.moment(flag.at),
-            );
-        }
-    }
-
-    fn moment(&self, t: Nanos) -> String {
-        words::moment(t, self.axis.zero)
-    }
-
-    /// Left end and width of a bar, wide enough to be seen.
-    fn bar(&self, from: Nanos, to: Nanos) -> (f64, f64) {
-        let x = self.axis.x(from);
-        let w = (self.axis.x(to) - x).max(1.5);
-        (x.min(self.axis.right() - w), w)
-    }
-
-    fn title(&mut self, title: &str) {
-        let y = self.y;
-        let width = self.layout.width;
-        let _ = write!(self.body, "<path d=\"M0 {:.1}H{width:.0}\" class=\"rule\"/>", y - 6.0);
-        if let Some(title) = fit(title, width - 20.0, 7.4) {
-            let title = escape::html(&title);
-            let _ = write!(self.body, "<text x=\"8\" y=\"{:.1}\" class=\"grp\">{title}</text>", y + 8.0);
-        }
-        self.y += 16.0;
-    }
-
-    /// A lane's name and note, before or above it; returns with `y` at the top of the bar.
-    fn names(&mut self, name: &str, note: &str, middle: f64) {
-        let (start, end) =
-            if self.layout.above { (10.0, self.axis.right()) } else { (18.0, self.layout.left - 8.0) };
-        if self.layout.above && name.is_empty() && note.is_empty() {
-            return;
-        }
-        let y = if self.layout.above { self.y + 10.0 } else { self.y + middle + 4.0 };
-        let room = end - start;
-        let wide = |text: &str, letter: f64| text.chars().count() as f64 * letter;
-        let note_width = wide(note, LETTER);
-        let keeps_note = !note.is_empty() && wide(name, NAME_LETTER) + note_width + 8.0 <= room;
-        if let Some(shown) = fit(name, room, NAME_LETTER).filter(|s| !s.is_empty()) {
-            let (shown, full) = (escape::html(&shown), escape::html(name));
-            let _ = write!(
-                self.body,
-                "<text x=\"{start:.1}\" y=\"{y:.1}\" class=\"lab\">{shown}<title>{full} {}</title></text>",
-                escape::html(note)
-            );
-        }
-        if keeps_note {
-            let note = escape::html(note);
-            let _ = write!(self.body, "<text x=\"{end:.1}\" y=\"{y:.1}\" class=\"sub\">{note}</text>");
-        }
-        if self.layout.above {
-            self.y += 14.0;
-        }
-    }
-
     fn group(&mut self, group: &Group) {
         self.title(&group.title);
         let mut tops: Vec<f64> = Vec::with_capacity(group.lanes.len());
@@ -239,7 +42,7 @@ impl Drawing {
             tops.push(self.y);
             self.lane(lane);
             self.y += BAR + GAP;
-            if !lane.caption.is_empty() {
+            if !lane.caption.is_empty() && !self.layout.above {
                 let room = self.axis.width;
                 if let Some(caption) = fit(&lane.caption, room, 5.9) {
                     let (x, y) = (self.axis.left, self.y + 6.0);
@@ -370,76 +173,6 @@ impl Drawing {
         let (x, y) = (x + 5.0, self.y + BAR - 4.0);
         let label = escape::html(&label);
         let _ = write!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{filled}\">{label}</text>");
-    }
-
-    fn clients(&mut self, lanes: &[ClientLane]) {
-        self.title("Clients: lease operations a second");
-        let columns = BUCKETS.min((self.axis.width / 3.0) as usize).max(1);
-        for lane in lanes {
-            let rate = Rate::of(lane, self.axis.end, columns);
-            let note = format!("at most {} a second", words::count(rate.top.ceil() as u64));
-            self.names(&lane.name, &note, AREA / 2.0);
-            let base = self.y + AREA;
-            let (left, width) = (self.axis.left, self.axis.width);
-            let step = width / columns as f64;
-            let _ = write!(
-                self.body,
-                "<path d=\"M{left:.1} {base:.1}h{width:.1}\" class=\"base\"/><path d=\"M{left:.1} {base:.1}"
-            );
-            let high = |n: f64| base - AREA * (n / rate.top.max(1e-9)).min(1.0);
-            for (i, n) in rate.ok.iter().enumerate() {
-                let _ = write!(self.body, "V{:.1}H{:.1}", high(*n), left + step * (i + 1) as f64);
-            }
-            let _ = write!(
-                self.body,
-                "V{base:.1}z\" class=\"area {}\"><title>{}: {} ok</title></path>",
-                rack(lane.rack),
-                escape::html(&lane.name),
-                words::count(lane.count(Done::Ok) as u64)
-            );
-            let mut errors = String::new();
-            for (i, n) in rate.bad.iter().enumerate().filter(|(_, n)| **n > 0.0) {
-                let top = high(*n).min(base - 2.0);
-                let _ =
-                    write!(errors, "M{:.1} {base:.1}V{top:.1}h{step:.1}V{base:.1}z", left + step * i as f64);
-            }
-            if !errors.is_empty() {
-                let (fail, info) = (lane.count(Done::Fail), lane.count(Done::Info));
-                let _ = write!(
-                    self.body,
-                    "<path d=\"{errors}\" class=\"errs\"><title>{} failed, {} unknown</title></path>",
-                    words::count(fail as u64),
-                    words::count(info as u64)
-                );
-            }
-            self.y += AREA + 8.0;
-        }
-    }
-}
-
-/// Rates of a client lane by column, operations a second.
-struct Rate {
-    ok: Vec<f64>,
-    bad: Vec<f64>,
-    top: f64,
-}
-
-impl Rate {
-    fn of(lane: &ClientLane, end: Nanos, columns: usize) -> Self {
-        let mut ok = vec![0.0; columns];
-        let mut bad = vec![0.0; columns];
-        let second = 1e9 * columns as f64 / end as f64;
-        for sample in &lane.samples {
-            let place = (u128::from(sample.done) * columns as u128 / u128::from(end)).min(columns as u128 - 1)
-                as usize;
-            if sample.how == Done::Ok {
-                ok[place] += second;
-            } else {
-                bad[place] += second;
-            }
-        }
-        let top = ok.iter().chain(&bad).copied().fold(0.0, f64::max);
-        Self { ok, bad, top }
     }
 }
 

@@ -94,7 +94,7 @@ impl<'a> Shown<'a> {
         for (via, versions) in &self.api.items {
             let spans = spans(versions, racks, quiet, end, "nothing newer seen");
             let note = format!("API server {}", observer(via));
-            lanes.push(Lane { name: "record shown by".into(), note, spans, ..Lane::default() });
+            lanes.push(Lane { name: "record".into(), note, spans, ..Lane::default() });
         }
         lanes
     }

@@ -21,7 +21,7 @@ mod racks;
 use rackrift_checkers::facts::Facts;
 use rackrift_checkers::history::{Entry, Nanos};
 
-pub(crate) use clients::{ClientLane, Done};
+pub(crate) use clients::{ClientLane, Done, Sample};
 pub(crate) use clock::Clocks;
 pub(crate) use faults::FaultStory;
 pub(crate) use racks::{RackOf, Racks};
