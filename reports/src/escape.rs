@@ -82,6 +82,16 @@ pub(crate) fn html(text: &str) -> String {
     out
 }
 
+/// The escape of every `{{ … }}` in a template: [`html`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Markup;
+
+impl askama::filters::Escaper for Markup {
+    fn write_escaped_str<W: Write>(&self, mut dest: W, string: &str) -> std::fmt::Result {
+        dest.write_str(&html(string))
+    }
+}
+
 /// Text for a markdown paragraph or table cell: nothing in it starts markup, a link or a new cell.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);

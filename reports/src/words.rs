@@ -5,6 +5,7 @@
 //! - Every length of time in every report is written by [`length`], every moment by [`moment`].
 
 use chrono::DateTime;
+use rackrift_checkers::facts::Facts;
 use rackrift_checkers::history::Nanos;
 use rackrift_checkers::verdict::{CheckResult, Class, Verdict};
 
@@ -167,6 +168,16 @@ pub(crate) fn wall(rfc3339: &str) -> String {
         .map_or_else(|_| rfc3339.to_owned(), |t| t.to_utc().format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
+/// How to do it again: what for, and the command.
+pub(crate) fn again(facts: &Facts) -> [(&'static str, String); 3] {
+    let Facts { run, scenario, seed, .. } = facts;
+    [
+        ("run it again with the same seed", format!("rackrift run {scenario} --seed {seed}")),
+        ("judge the saved run again", format!("rackrift check runs/{run}")),
+        ("write these reports again", format!("rackrift report runs/{run}")),
+    ]
+}
+
 /// Splits a sentence into plain pieces and lengths of time, which a report shows in bold.
 pub(crate) fn lengths(sentence: &str) -> Vec<(bool, String)> {
     let words: Vec<&str> = sentence.split_inclusive(' ').collect();
@@ -180,10 +191,13 @@ pub(crate) fn lengths(sentence: &str) -> Vec<(bool, String)> {
         let number = words[i].trim_end();
         let unit = words.get(i + 1).map_or("", |w| w.trim_end());
         let bare = unit.trim_end_matches(['.', ',', ';', ':', ')', '(']);
-        let is_number = !number.is_empty()
-            && number.starts_with(|c: char| c.is_ascii_digit())
-            && number.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',');
-        if is_number && matches!(bare, "s" | "ms" | "min" | "h") {
+        let is_number = is_number(number);
+        // `15.0 to 23.8 s` is one length.
+        if is_number && unit == "to" && is_length(words.get(i + 2), words.get(i + 3)) {
+            push(true, words[i]);
+            push(true, words[i + 1]);
+            i += 2;
+        } else if is_number && matches!(bare, "s" | "ms" | "min" | "h") {
             push(true, &format!("{number} {bare}"));
             push(false, &words[i + 1][bare.len()..]);
             i += 2;
@@ -195,15 +209,26 @@ pub(crate) fn lengths(sentence: &str) -> Vec<(bool, String)> {
     out
 }
 
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+        && word.chars().all(|c| c.is_ascii_digit() || c == '.' || c == ',')
+}
+
+fn is_length(number: Option<&&str>, unit: Option<&&str>) -> bool {
+    let unit = unit.map_or("", |u| u.trim_end().trim_end_matches(['.', ',', ';', ':', ')', '(']));
+    number.is_some_and(|n| is_number(n.trim_end())) && matches!(unit, "s" | "ms" | "min" | "h")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lengths_of_all_sizes() {
-        let shown: Vec<String> = [0, 400_000, 340_000_000, 20_300_000_000, 155_000_000_000, 3_840_000_000_000]
-            .map(length)
-            .to_vec();
+        let shown: Vec<String> =
+            [0, 400_000, 340_000_000, 20_300_000_000, 155_000_000_000, 3_840_000_000_000]
+                .map(length)
+                .to_vec();
         assert_eq!(shown, ["0 s", "0.4 ms", "340 ms", "20.3 s", "2 min 35 s", "1 h 4 min"]);
     }
 
@@ -217,16 +242,19 @@ mod tests {
     #[test]
     fn lengths_are_found_in_a_sentence() {
         let pieces = lengths("It moved 20.3 s after, in 7 steps.");
-        assert_eq!(pieces, [
-            (false, "It moved ".to_owned()),
-            (true, "20.3 s".to_owned()),
-            (false, " after, in 7 steps.".to_owned())
-        ]);
+        assert_eq!(
+            pieces,
+            [
+                (false, "It moved ".to_owned()),
+                (true, "20.3 s".to_owned()),
+                (false, " after, in 7 steps.".to_owned())
+            ]
+        );
     }
 
     #[test]
     fn lengths_lose_nothing() {
-        for text in ["", " ", "5", "5 s", "5 s.", "a  5  s b ", "1.2 ms, 3 s"] {
+        for text in ["", " ", "1 to 2 s", "1 to", "1 to 2", "5", "5 s", "5 s.", "a  5  s b ", "1.2 ms, 3 s"] {
             let joined: String = lengths(text).into_iter().map(|(_, t)| t).collect();
             assert_eq!(joined, text);
         }

@@ -58,13 +58,7 @@ impl<'a> Heard<'a> {
 }
 
 /// One process from its first line to its last; `reign` gets each certain span of leading.
-fn life(
-    events: &[&Belief],
-    racks: &Racks,
-    end: Nanos,
-    lane: &mut Lane,
-    mut reign: impl FnMut(Nanos, Nanos),
-) {
+fn life(events: &[&Belief], racks: &Racks, end: Nanos, lane: &mut Lane, mut reign: impl FnMut(Nanos, Nanos)) {
     let mut now: Option<(State, &Belief)> = None;
     let mut close = |now: Option<(State, &Belief)>, until: Option<&Belief>, lane: &mut Lane| {
         let Some((state, since)) = now else { return };

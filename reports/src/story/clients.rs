@@ -12,10 +12,19 @@ use super::{Ordered, RackOf, Racks};
 pub(crate) enum Done {
     /// It happened.
     Ok,
-    /// It certainly did not happen.
+    /// The server answered no: conflict, exists, absent.
+    Refused,
+    /// It certainly did not happen, and no server decided so.
     Fail,
     /// It may have happened.
     Info,
+}
+
+impl Done {
+    /// Whether the server decided it.
+    pub(crate) const fn answered(self) -> bool {
+        matches!(self, Self::Ok | Self::Refused)
+    }
 }
 
 /// One operation.
@@ -84,6 +93,7 @@ pub(super) fn lanes(facts: &Facts, racks: &Racks, entries: &[Entry]) -> Vec<Clie
                 continue;
             }
             OpType::Ok => Done::Ok,
+            OpType::Fail if refused(op.error.as_deref()) => Done::Refused,
             OpType::Fail => Done::Fail,
             OpType::Info => Done::Info,
         };
@@ -97,4 +107,10 @@ pub(super) fn lanes(facts: &Facts, racks: &Racks, entries: &[Entry]) -> Vec<Clie
         open: g.open.len(),
     };
     lanes.items.into_iter().map(lane).filter(|l| !l.samples.is_empty() || l.open > 0).collect()
+}
+
+/// Whether an error is the server's decision, by the first word of the error table.
+fn refused(error: Option<&str>) -> bool {
+    let word = error.and_then(|e| e.split([':', ' ']).next());
+    matches!(word, Some("conflict" | "exists" | "absent"))
 }

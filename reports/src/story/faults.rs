@@ -198,8 +198,11 @@ fn lane(fault: &FaultStory, zero: Nanos, end: Nanos) -> Lane {
     };
     lane.marks.extend(steps.iter().filter_map(step));
     for edge in fault.edges.iter().chain([&fault.whole]) {
-        let name =
-            if edge.from.is_empty() { fault.summary.clone() } else { format!("{} → {}", edge.from, edge.to) };
+        let name = if edge.from.is_empty() {
+            fault.summary.clone()
+        } else {
+            format!("{} → {}", edge.from, edge.to)
+        };
         let mark = |glyph, what: &str, at: &Nanos| Mark { at: *at, glyph, tip: format!("{name} {what}") };
         lane.marks.extend(edge.missing.iter().map(|t| mark(Glyph::Missing, "was seen open", t)));
         lane.marks.extend(edge.lost.iter().map(|t| mark(Glyph::Lost, "gave no answer: in force or not", t)));

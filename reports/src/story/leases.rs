@@ -94,7 +94,7 @@ impl<'a> Shown<'a> {
         for (via, versions) in &self.api.items {
             let spans = spans(versions, racks, quiet, end, "nothing newer seen");
             let note = format!("API server {}", observer(via));
-            lanes.push(Lane { name: "record shown by".into(), note, spans, ..Lane::default() });
+            lanes.push(Lane { name: "record".into(), note, spans, ..Lane::default() });
         }
         lanes
     }
@@ -134,10 +134,10 @@ fn spans(versions: &Versions<'_>, racks: &Racks, quiet: Nanos, end: Nanos, silen
                 label: format!("{name}, {silent}"),
                 tip: format!("still names {holder} at revision {}, {silent}", seen.version),
             });
-        } else if renewed_to < next {
-            if let Some(last) = spans.last_mut() {
-                last.to = next;
-            }
+        } else if renewed_to < next
+            && let Some(last) = spans.last_mut()
+        {
+            last.to = next;
         }
     }
     spans

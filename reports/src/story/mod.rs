@@ -23,7 +23,7 @@ use rackrift_checkers::history::{Entry, Nanos};
 
 pub(crate) use clients::{ClientLane, Done, Sample};
 pub(crate) use clock::Clocks;
-pub(crate) use faults::{EdgeStory, FaultStory};
+pub(crate) use faults::FaultStory;
 pub(crate) use racks::{RackOf, Racks};
 
 use crate::words;
@@ -218,7 +218,8 @@ impl Story {
 
     /// Spans of the axis in which a fault was, or may have been, in force.
     pub(crate) fn shades(&self) -> Vec<(Nanos, Nanos)> {
-        let shade = |f: &FaultStory| Some((f.in_force.or(f.asked)?.min(self.end), f.healed.unwrap_or(self.end)));
+        let shade =
+            |f: &FaultStory| Some((f.in_force.or(f.asked)?.min(self.end), f.healed.unwrap_or(self.end)));
         self.faults.iter().filter_map(shade).map(|(from, to)| (from, to.clamp(from, self.end))).collect()
     }
 }

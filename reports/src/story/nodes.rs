@@ -36,7 +36,8 @@ fn spans(seen: &[&NodeSeen], end: Nanos) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for (i, state) in seen.iter().enumerate() {
         let to = seen.get(i + 1).map_or(end, |n| n.time).max(state.time);
-        let taints: Vec<&str> = state.taints.iter().map(|t| taint(t)).collect();
+        let mut taints: Vec<&str> = state.taints.iter().map(|t| taint(t)).collect();
+        taints.dedup();
         let (look, word) = match state.ready.as_str() {
             "True" if taints.is_empty() => (Look::Good, "Ready".to_owned()),
             "True" => (Look::Bad, "Ready".to_owned()),
@@ -57,7 +58,8 @@ fn spans(seen: &[&NodeSeen], end: Nanos) -> Vec<Span> {
     spans
 }
 
-/// `unreachable:NoExecute` of `node.kubernetes.io/unreachable:NoExecute`.
+/// `unreachable` of `node.kubernetes.io/unreachable:NoExecute`: the tooltip has the whole.
 fn taint(taint: &str) -> &str {
-    taint.rsplit_once('/').map_or(taint, |(_, short)| short)
+    let short = taint.rsplit_once('/').map_or(taint, |(_, short)| short);
+    short.split(':').next().unwrap_or(short)
 }

@@ -59,8 +59,7 @@ pub(super) fn too_many(pieces: &[Piece], wanted: usize) -> Vec<Over> {
         if over {
             let low = alive.values().map(|(lane, _)| *lane).min().unwrap_or(0);
             let high = alive.values().map(|(lane, _)| *lane).max().unwrap_or(0);
-            let window =
-                open.get_or_insert(Over { lanes: (low, high), from: t, to: t, most: alive.len() });
+            let window = open.get_or_insert(Over { lanes: (low, high), from: t, to: t, most: alive.len() });
             window.lanes = (window.lanes.0.min(low), window.lanes.1.max(high));
             window.most = window.most.max(alive.len());
         } else if let Some(mut window) = open.take() {

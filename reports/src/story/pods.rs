@@ -4,6 +4,8 @@
 //! - A filled bar is the node's word (heartbeats strong, the runtime alone weak); the API only draws outlines.
 //! - A window counts certain time alone: see [`super::overlap`].
 
+use std::collections::HashSet;
+
 use rackrift_checkers::facts::Facts;
 use rackrift_checkers::history::{Entry, Nanos, PodSeen, PodSource, PodState};
 
@@ -88,7 +90,8 @@ impl<'a> Life<'a> {
         if self.any.is_none_or(|a| a.source == PodSource::Api && seen.source != PodSource::Api) {
             self.any = Some(seen);
         }
-        let first = |slot: &mut Option<Nanos>| *slot = Some(slot.map_or(seen.from.lo, |t| t.min(seen.from.lo)));
+        let first =
+            |slot: &mut Option<Nanos>| *slot = Some(slot.map_or(seen.from.lo, |t| t.min(seen.from.lo)));
         match (seen.source, seen.state) {
             (PodSource::Heartbeat, PodState::Running) => self.beats.push(seen),
             (PodSource::Runtime, PodState::Running) => self.runtime.push(seen),
@@ -125,22 +128,16 @@ impl<'a> Life<'a> {
             let tip = format!("{who}: the API says Terminating");
             lane.spans.push(Span { from, to, look: Look::Outline, label: "API: Terminating".into(), tip });
         }
-        let mut containers: Vec<&str> = Vec::new();
-        for seen in sorted(&self.beats).into_iter().chain(sorted(&self.runtime)) {
-            let Some(container) = seen.container.as_deref() else { continue };
-            if !containers.contains(&container) {
-                // The token of a heartbeat file and the runtime's id name the same container, so only a second
-                // one by the same source is a restart.
-                let again = containers.iter().any(|_| {
-                    let same = |p: &&&PodSeen| p.container.as_deref() != Some(container) && p.from.lo < seen.from.lo;
-                    let of = if seen.source == PodSource::Heartbeat { &self.beats } else { &self.runtime };
-                    of.iter().any(|p| same(&&p))
-                });
-                if again {
+        // A heartbeat file's token and the runtime's id name the same container, so only a second one by the same
+        // source is a restart.
+        for source in [&self.beats, &self.runtime] {
+            let mut containers: HashSet<&str> = HashSet::new();
+            for seen in sorted(source) {
+                let Some(container) = seen.container.as_deref() else { continue };
+                if containers.insert(container) && containers.len() > 1 {
                     let tip = format!("{who}: container {container} starts");
                     lane.marks.push(Mark { at: seen.from.lo, glyph: Glyph::Start, tip });
                 }
-                containers.push(container);
             }
         }
         for seen in sorted(&self.stopped) {
@@ -165,7 +162,8 @@ fn heartbeats(beats: &[&PodSeen]) -> Vec<(Nanos, Nanos, u64, Nanos)> {
         let container = seen.container.as_deref();
         match joined.last_mut() {
             Some((_, to, beats, gap, of))
-                if *of == container && seen.from.lo.saturating_sub(*to) <= PAUSE.max(seen.gap.saturating_mul(3)) =>
+                if *of == container
+                    && seen.from.lo.saturating_sub(*to) <= PAUSE.max(seen.gap.saturating_mul(3)) =>
             {
                 *to = (*to).max(seen.to.hi);
                 *beats += seen.beats;
