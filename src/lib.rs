@@ -2,11 +2,14 @@
 //!
 //! Data goes one way: inventory → plan → faults + workloads + observers → history → verdict → report.
 
+pub mod cli;
+pub mod command;
 pub mod exit;
 pub mod fault;
 pub mod host;
 pub mod inventory;
 pub mod kube;
+pub mod lab;
 pub mod observe;
 pub mod run;
 pub mod ssh;

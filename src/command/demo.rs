@@ -13,8 +13,7 @@ use crate::exit::Exit;
 /// If the lab can't be brought up; whatever came up is taken down.
 pub fn demo(args: &cli::Demo) -> Result<Exit, Failure> {
     let voice = Arc::new(Voice::new());
-    let was_up = lab::is_up();
-    lab::up_for_demo(args.yes, args.components.as_deref())?;
+    let was_up = lab::for_demo(args.yes, args.components.clone(), &voice)?;
     let suite = cli::Run {
         lab: cli::OnLab { inventory: None },
         what: "demo".to_owned(),
@@ -23,11 +22,11 @@ pub fn demo(args: &cli::Demo) -> Result<Exit, Failure> {
         without_faults: false,
         only: None,
     };
-    let file = crate::lab::inventory_path();
+    let file = lab::inventory()?;
     let done = inside(&file, async |lab| run::run(&suite, &lab, voice).await);
     // A lab that was there before the demo is somebody's.
     if !args.keep && !was_up {
-        lab::down_after_demo()?;
+        lab::after_demo()?;
     }
     done
 }

@@ -43,7 +43,7 @@ fn verb(verb: Verb) -> Result<Exit, Failure> {
     let out = &mut io::stdout();
     match verb {
         Verb::Demo(args) => demo::demo(&args),
-        Verb::Lab(verb) => lab::run(verb),
+        Verb::Lab(verb) => lab::run(&verb, out),
         Verb::Preflight(on) => on_lab(&on, async |lab| preflight::preflight(&lab).await),
         Verb::Plan(args) => on_lab(&args.lab, async |lab| plan::plan(&args.what, &lab).await),
         Verb::Run(args) => {
@@ -89,7 +89,7 @@ fn inventory_file(on: &OnLab) -> Result<PathBuf, Failure> {
     if let Some(file) = &on.inventory {
         return Ok(file.clone());
     }
-    let file = crate::lab::inventory_path();
+    let file = lab::inventory()?;
     if file.exists() {
         return Ok(file);
     }

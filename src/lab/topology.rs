@@ -8,10 +8,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The lab's network namespace: core router and seat of the controller.
-pub const NAMESPACE: &str = "rackrift";
-/// Where a process finds that namespace.
-pub const NAMESPACE_PATH: &str = "/run/netns/rackrift";
 /// What may never leave the machine, IPv4.
 pub const BLOCK: &str = "198.18.0.0/15";
 /// What may never leave the machine, IPv6.
