@@ -30,14 +30,14 @@ const SCRIPT: &str = "read -r up _ </proc/uptime; read -r boot </proc/sys/kernel
 
 /// The running samplers, one for each host.
 #[derive(Debug)]
-pub struct Clocks {
+pub struct Samplers {
     stop: CancellationToken,
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Vec<JoinHandle<Vec<ClockSample>>>,
 }
 
 /// Starts sampling every host of an inventory.
 #[must_use]
-pub fn start(remote: &Arc<dyn Remote>, inventory: &Inventory, recorder: &Recorder) -> Clocks {
+pub fn start(remote: &Arc<dyn Remote>, inventory: &Inventory, recorder: &Recorder) -> Samplers {
     let stop = CancellationToken::new();
     let tasks = inventory
         .hosts()
@@ -46,54 +46,56 @@ pub fn start(remote: &Arc<dyn Remote>, inventory: &Inventory, recorder: &Recorde
             let host = host.name.clone();
             tokio::spawn(async move {
                 let script = Script::new(SCRIPT).limit(LIMIT);
+                let mut samples = Vec::new();
                 while !stop.is_cancelled() {
-                    sample(remote.as_ref(), &host, &script, &recorder).await;
+                    samples.extend(sample(remote.as_ref(), &host, &script, &recorder).await);
                     tokio::select! {
                         () = sleep(PERIOD) => {}
                         () = stop.cancelled() => {}
                     }
                 }
                 // One more at the end, so that the last things seen lie between two samples.
-                sample(remote.as_ref(), &host, &script, &recorder).await;
+                samples.extend(sample(remote.as_ref(), &host, &script, &recorder).await);
+                samples
             })
         })
         .collect();
-    Clocks { stop, tasks }
+    Samplers { stop, tasks }
 }
 
-impl Clocks {
-    /// Takes a last sample of each host and ends.
-    pub async fn stop(self, limit: Duration) {
+impl Samplers {
+    /// Takes a last sample of each host, ends, and hands out all samples.
+    pub async fn stop(self, limit: Duration) -> Vec<ClockSample> {
         self.stop.cancel();
         let end = Instant::now() + limit;
+        let mut all = Vec::new();
         for task in self.tasks {
-            // What does not end in time ends with the process; its samples are in the history.
-            let _ = timeout(end.saturating_duration_since(Instant::now()), task).await;
+            // What does not end in time ends with the process; its samples are in the history all the same.
+            if let Ok(Ok(samples)) = timeout(end.saturating_duration_since(Instant::now()), task).await {
+                all.extend(samples);
+            }
         }
+        all
     }
 }
 
 /// One round trip. A host that does not answer leaves a gap, which the evidence check finds.
-async fn sample(remote: &dyn Remote, host: &str, script: &Script, recorder: &Recorder) {
+async fn sample(remote: &dyn Remote, host: &str, script: &Script, recorder: &Recorder) -> Option<ClockSample> {
     let sent = recorder.now();
     let outcome = remote.run(host, script).await;
     let received = recorder.now();
-    if let Some((host_time, wall)) = outcome.ok().ok().as_deref().and_then(parse) {
-        recorder.record(Entry::Clock(ClockSample {
-            host: host.to_owned(),
-            sent,
-            received,
-            host_time,
-            resolution: RESOLUTION,
-            wall,
-        }));
-    }
+    let (host_time, wall) = outcome.ok().ok().as_deref().and_then(parse)?;
+    let host = host.to_owned();
+    let sample = ClockSample { host, sent, received, host_time, resolution: RESOLUTION, wall };
+    recorder.record(Entry::Clock(sample.clone()));
+    Some(sample)
 }
 
 fn parse(line: &str) -> Option<(HostTime, Option<i64>)> {
     let mut words = line.split_whitespace();
     let mono = hundredths(words.next()?)?;
-    let boot = words.next()?.to_owned();
+    // Without dashes, as the journal writes it.
+    let boot: String = words.next()?.chars().filter(|c| *c != '-').collect();
     let wall = words.next().and_then(|w| w.parse().ok());
     Some((HostTime { boot, mono }, wall))
 }
