@@ -21,7 +21,9 @@ pub fn generate(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
         "files" => return files(Path::new(".")),
         shell => {
             let shell: Shell = shell.parse().map_err(|_| {
-                Failure::usage(format!("`{shell}` cannot be generated; there are man, files, bash, zsh, fish, elvish, powershell"))
+                Failure::usage(format!(
+                    "`{shell}` cannot be generated; there are man, files, bash, zsh, fish, elvish, powershell"
+                ))
             })?;
             clap_complete::generate(shell, &mut Cli::command(), "rackrift", out);
             Ok(())
@@ -51,7 +53,8 @@ pub fn generated() -> Result<Vec<(&'static str, String)>, Failure> {
 
 fn files(root: &Path) -> Result<(), Failure> {
     for (path, text) in generated()? {
-        std::fs::write(root.join(path), text).map_err(|e| Failure::harness(format!("failed to write {path}: {e}")))?;
+        std::fs::write(root.join(path), text)
+            .map_err(|e| Failure::harness(format!("failed to write {path}: {e}")))?;
     }
     Ok(())
 }
@@ -75,7 +78,9 @@ mod tests {
             let mut out = Vec::new();
             generate(what, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
-            for verb in ["demo", "lab", "preflight", "plan", "run", "heal", "status", "check", "report", "list"] {
+            for verb in
+                ["demo", "lab", "preflight", "plan", "run", "heal", "status", "check", "report", "list"]
+            {
                 assert!(text.contains(verb), "{what}: {verb}");
             }
         }

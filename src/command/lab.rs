@@ -177,7 +177,9 @@ fn ask(what: &LabError) -> bool {
     }
     let mut answer = String::new();
     let asked = write!(std::io::stderr().lock(), "{what}\nDo that now? [y/N] ");
-    asked.is_ok() && std::io::stdin().read_line(&mut answer).is_ok() && answer.trim().eq_ignore_ascii_case("y")
+    asked.is_ok()
+        && std::io::stdin().read_line(&mut answer).is_ok()
+        && answer.trim().eq_ignore_ascii_case("y")
 }
 
 /// Brings the lab of a demo up. Returns whether it was up before.
@@ -231,7 +233,11 @@ fn shown(status: &Status) -> String {
         let services: Vec<String> = m
             .services
             .iter()
-            .map(|(name, state)| if state == "active" { (*name).to_owned() } else { format!("{name} ({state})") })
+            .map(
+                |(name, state)| {
+                    if state == "active" { (*name).to_owned() } else { format!("{name} ({state})") }
+                },
+            )
             .chain(m.trouble.iter().map(|t| format!("! {t}")))
             .collect();
         table.push_record([
@@ -247,14 +253,20 @@ fn shown(status: &Status) -> String {
     table.with(Style::sharp());
     let mut text = format!("{table}\n");
     for (component, holder) in &status.leaders {
-        let holder = holder.as_ref().map_or_else(|e| format!("not known: {}", first(e)), |h| format!("held by {h}"));
+        let holder =
+            holder.as_ref().map_or_else(|e| format!("not known: {}", first(e)), |h| format!("held by {h}"));
         text.push_str(&format!("lease of {component}: {holder}\n"));
     }
     match &status.nodes {
         Ok(all) => {
-            let all: Vec<String> =
-                all.iter().map(|(n, ready)| format!("{n} {}", if *ready { "ready" } else { "not ready" })).collect();
-            text.push_str(&format!("nodes: {}\n", if all.is_empty() { "none".to_owned() } else { all.join(", ") }));
+            let all: Vec<String> = all
+                .iter()
+                .map(|(n, ready)| format!("{n} {}", if *ready { "ready" } else { "not ready" }))
+                .collect();
+            text.push_str(&format!(
+                "nodes: {}\n",
+                if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+            ));
         }
         Err(e) => text.push_str(&format!("nodes: not known: {}\n", first(e))),
     }
@@ -292,7 +304,8 @@ mod tests {
                 trouble: None,
             })
             .collect();
-        machines[0].services = vec![("kube-apiserver", "active".to_owned()), ("kube-scheduler", "activating".to_owned())];
+        machines[0].services =
+            vec![("kube-apiserver", "active".to_owned()), ("kube-scheduler", "activating".to_owned())];
         machines[0].trouble = Some("`curl` ended with exit status: 22".to_owned());
         machines[4] = MachineStatus { up: None, memory: None, services: Vec::new(), ..machines[4].clone() };
         machines[5].up = Some(Duration::from_secs(7300));

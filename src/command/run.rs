@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rackrift_reports::SuiteEntry;
+
 use super::saved::{Judged, judge_saved, write_reports};
 use super::{Failure, Lab, Voice, signals};
 use crate::cli;
@@ -42,7 +44,7 @@ pub async fn run(args: &cli::Run, lab: &Lab, voice: Arc<Voice>) -> Result<Exit, 
     for one in &ended {
         exit = exit.merge(one.exit());
     }
-    if let [.., last] = ended.as_slice() {
+    if let Some(Ended::Judged(last)) = ended.last() {
         print(&super::saved::summary(last)).map_err(Failure::harness)?;
     }
     let index = suite_index(args, &chosen, &ended)?;
@@ -131,28 +133,22 @@ fn failure(error: RunError) -> Failure {
 
 /// Writes the suite's index, if it is a suite of several runs.
 fn suite_index(args: &cli::Run, chosen: &Chosen, ended: &[Ended]) -> Result<Option<PathBuf>, Failure> {
-    if ended.len() < 2 {
+    if chosen.scenarios.len() < 2 {
         return Ok(None);
     }
-    let entries: Vec<rackrift_reports::SuiteEntry> = ended
-        .iter()
-        .map(|one| match one {
-            Ended::Judged(j) => rackrift_reports::SuiteEntry {
-                scenario: j.facts.scenario.clone(),
-                verdict: j.verdict.verdict,
-                headlines: j.verdict.headlines.clone(),
-                report: Some(format!("{}/report.html", j.dir.id())),
-            },
-            Ended::Not { scenario, why } => rackrift_reports::SuiteEntry {
-                scenario: scenario.clone(),
-                verdict: rackrift_checkers::verdict::Verdict::Error,
-                headlines: vec![why.message.clone()],
-                report: None,
-            },
+    let judged = || {
+        ended.iter().filter_map(|one| match one {
+            Ended::Judged(judged) => Some(judged),
+            Ended::Not { .. } => None,
         })
+    };
+    let folders: Vec<String> = judged().map(|j| j.dir.id()).collect();
+    let entries: Vec<SuiteEntry<'_>> = judged()
+        .zip(&folders)
+        .map(|(j, folder)| SuiteEntry { facts: &j.facts, verdict: &j.verdict, folder })
         .collect();
     let path = args.runs.join(format!("{}.html", chosen.name));
-    std::fs::write(&path, rackrift_reports::suite_html(&chosen.name, &entries))
+    std::fs::write(&path, rackrift_reports::suite_html(&entries))
         .map_err(|e| Failure::harness(format!("failed to write {}: {e}", path.display())))?;
     Ok(Some(path))
 }

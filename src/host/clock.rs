@@ -80,7 +80,12 @@ impl Samplers {
 }
 
 /// One round trip. A host that does not answer leaves a gap, which the evidence check finds.
-async fn sample(remote: &dyn Remote, host: &str, script: &Script, recorder: &Recorder) -> Option<ClockSample> {
+async fn sample(
+    remote: &dyn Remote,
+    host: &str,
+    script: &Script,
+    recorder: &Recorder,
+) -> Option<ClockSample> {
     let sent = recorder.now();
     let outcome = remote.run(host, script).await;
     let received = recorder.now();

@@ -48,7 +48,10 @@ pub(super) struct Call {
 
 impl Call {
     /// `program` with its arguments, with 30 s to end.
-    pub(super) fn new<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Self {
+    pub(super) fn new<A: AsRef<OsStr>>(
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
         let program = program.as_ref();
         let args: Vec<OsString> = args.into_iter().map(|a| a.as_ref().to_owned()).collect();
         let mut text = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
@@ -66,7 +69,8 @@ impl Call {
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = A>,
     ) -> Self {
-        let mut all = vec![OsString::from(format!("--net={}", site.namespace_path())), program.as_ref().to_owned()];
+        let mut all =
+            vec![OsString::from(format!("--net={}", site.namespace_path())), program.as_ref().to_owned()];
         all.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         Self::new("nsenter", all)
     }

@@ -85,7 +85,8 @@ fn hand_down(folder: &Path) {
 
 /// The processes in a machine's groups.
 pub(super) fn members(site: &Site, machine: &str) -> Vec<u32> {
-    let mut all: Vec<u32> = folders(site, machine).iter().flat_map(|f| below(f)).flat_map(|f| processes(&f)).collect();
+    let mut all: Vec<u32> =
+        folders(site, machine).iter().flat_map(|f| below(f)).flat_map(|f| processes(&f)).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -130,7 +131,8 @@ pub(super) fn lab_folders(site: &Site) -> Vec<PathBuf> {
 pub(super) fn join(site: &Site, machine: &str) -> Result<(), Failure> {
     let own = std::process::id().to_string();
     folders(site, machine).iter().try_for_each(|f| {
-        fs::write(f.join("cgroup.procs"), &own).during(|| format!("joining the control group {}", f.display()))
+        fs::write(f.join("cgroup.procs"), &own)
+            .during(|| format!("joining the control group {}", f.display()))
     })
 }
 
@@ -174,9 +176,6 @@ mod tests {
         assert_eq!(all.len(), 3);
         assert!(all[0].cpuset && !all[1].cpuset && all[2].unified);
         let v2 = hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nsdelegate 0 0\n");
-        assert_eq!(
-            v2,
-            [Hierarchy { root: "/sys/fs/cgroup".into(), cpuset: false, unified: true }]
-        );
+        assert_eq!(v2, [Hierarchy { root: "/sys/fs/cgroup".into(), cpuset: false, unified: true }]);
     }
 }

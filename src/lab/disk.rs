@@ -93,7 +93,12 @@ fn kind(mounts: &str, path: &Path) -> String {
         let (point, kind) = (words.next()?.to_owned(), words.next()?.to_owned());
         path.starts_with(&point).then_some((point.len(), kind))
     };
-    mounts.lines().filter_map(parse).max_by_key(|(length, _)| *length).map(|(_, kind)| kind).unwrap_or_default()
+    mounts
+        .lines()
+        .filter_map(parse)
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, kind)| kind)
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -40,7 +40,9 @@ pub fn enter(site: &Site, host: &str, command: &[String]) -> Result<std::convert
         let init = Place::new(site, machine).init().ok_or_else(off)?;
         // So that it ends with the machine, and does not keep its disk in use.
         cgroup::join(site, machine.name)?;
-        enter.arg(format!("--target={}", init.pid)).args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"]);
+        enter
+            .arg(format!("--target={}", init.pid))
+            .args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"]);
         let terminal = std::env::var_os("TERM").unwrap_or_else(|| "dumb".into());
         enter.env_clear().env("TERM", terminal).env("HOME", "/root").env("PATH", PATH);
         enter.arg("--wd=/root");
@@ -51,5 +53,7 @@ pub fn enter(site: &Site, host: &str, command: &[String]) -> Result<std::convert
         enter.env("PATH", std::env::join_paths(folders).unwrap_or(path));
     }
     enter.arg("--").args(shell);
-    Err(Err(enter.exec()).during(|| "entering".to_owned()).map_or_else(LabError::from, |never: std::convert::Infallible| match never {}))
+    Err(Err(enter.exec())
+        .during(|| "entering".to_owned())
+        .map_or_else(LabError::from, |never: std::convert::Infallible| match never {}))
 }

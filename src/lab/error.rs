@@ -42,7 +42,9 @@ pub enum LabError {
         state: PathBuf,
     },
     /// The lab is up with other settings.
-    #[error("the lab `{name}` is there with other settings ({what}); take it down first: rackrift lab down --name {name}")]
+    #[error(
+        "the lab `{name}` is there with other settings ({what}); take it down first: rackrift lab down --name {name}"
+    )]
     Differs {
         /// The lab.
         name: String,

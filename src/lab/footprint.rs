@@ -43,7 +43,8 @@ impl Footprint {
             all.insert(format!("kernel setting {name} = {}", value.trim()));
         }
         let own = std::process::id();
-        let namespace = |pid: u32, kind: &str| fs::metadata(format!("/proc/{pid}/ns/{kind}")).map(|m| m.st_ino()).ok();
+        let namespace =
+            |pid: u32, kind: &str| fs::metadata(format!("/proc/{pid}/ns/{kind}")).map(|m| m.st_ino()).ok();
         for p in process::all() {
             let elsewhere = |kind| namespace(p.pid, kind).is_some_and(|n| Some(n) != namespace(own, kind));
             if ["net", "pid", "mnt"].into_iter().any(elsewhere) {

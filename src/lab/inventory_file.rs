@@ -38,8 +38,7 @@ pub(super) fn text(site: &Site, settings: &Settings, kubectl: &Path, ipv6: bool)
             if ipv6 {
                 let _ = write!(data, ", \"{}\"", m.data6());
             }
-            let management =
-                if single { String::new() } else { format!("mgmt: [{}], ", m.management()) };
+            let management = if single { String::new() } else { format!("mgmt: [{}], ", m.management()) };
             let _ = write!(
                 t,
                 "      - name: {}\n        roles: [{}]\n        ssh: {{address: {}, user: root, key: id_ed25519}}\n        \

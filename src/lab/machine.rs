@@ -204,10 +204,8 @@ impl Place {
             Role::Balancer => {}
         }
         for name in self.data() {
-            arguments.push(format!(
-                "--bind={}:/var/lib/{name}",
-                self.folder.join("data").join(name).display()
-            ));
+            arguments
+                .push(format!("--bind={}:/var/lib/{name}", self.folder.join("data").join(name).display()));
         }
         let groups: Vec<String> =
             cgroup::folders(&self.site, m.name).iter().map(|f| f.display().to_string()).collect();
@@ -308,7 +306,10 @@ mod tests {
 
     #[test]
     fn console_lines_become_plain() {
-        assert_eq!(plain("\u{1b}[0;32m  OK  \u{1b}[0m Started \u{1b}[0;1;39msshd\u{1b}[0m.\r"), "  OK   Started sshd.");
+        assert_eq!(
+            plain("\u{1b}[0;32m  OK  \u{1b}[0m Started \u{1b}[0;1;39msshd\u{1b}[0m.\r"),
+            "  OK   Started sshd."
+        );
     }
 
     #[test]
@@ -323,7 +324,10 @@ mod tests {
             pki: &pki,
             settings: &Settings::default(),
         };
-        let place = Place::new(&Site::new("lab", Some(Path::new("/state"))).expect("a name"), Machine::named("w1").expect("a machine of the lab"));
+        let place = Place::new(
+            &Site::new("lab", Some(Path::new("/state"))).expect("a name"),
+            Machine::named("w1").expect("a machine of the lab"),
+        );
         let text = place.supervise(&parts);
         let arguments = text.lines().find(|l| l.contains("--network-bridge")).expect("nspawn's line");
         insta::assert_snapshot!(arguments.trim());

@@ -85,10 +85,7 @@ impl Pki {
     }
 
     fn worker(&self, machine: Machine, layer: &Path) -> Result<(), Failure> {
-        disk::copy(
-            &self.folder.join("etc/kubernetes/pki/ca.crt"),
-            &layer.join("etc/kubernetes/pki/ca.crt"),
-        )?;
+        disk::copy(&self.folder.join("etc/kubernetes/pki/ca.crt"), &layer.join("etc/kubernetes/pki/ca.crt"))?;
         let config = format!("/etc/kubernetes/kubeadm-{}.yaml", machine.name);
         let text = kubeadm(machine, &self.version, EtcdForm::External);
         disk::write(&self.folder.join(&config[1..]), &text, 0o644)?;

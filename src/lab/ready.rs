@@ -192,7 +192,11 @@ pub(super) fn cluster(access: &Access, track: &Track<'_>) -> Result<(), LabError
     for component in ELECTED {
         let step = format!("waiting for {component} to lead");
         let holder = wait(first, &step, Some(component), LIMIT, || holder(access, api, component))?;
-        track.note(Stage::Cluster, Some(first.machine.name), format!("{component}'s lease is held by {holder}"));
+        track.note(
+            Stage::Cluster,
+            Some(first.machine.name),
+            format!("{component}'s lease is held by {holder}"),
+        );
     }
     for place in access.with_role(Role::ControlPlane).filter(|p| p.machine != api) {
         let args = ["enable", "--now", "--quiet", ELECTED[0], ELECTED[1]];

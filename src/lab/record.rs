@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::disk;
 use super::error::{During as _, Failure, LabError};
@@ -148,7 +148,9 @@ fn before_file() -> PathBuf {
 
 /// Held while a lab is made or taken down. The kernel lets go of it when we end, however we end.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "held, not read: the lock lives as long as the file is open")] File);
+pub(super) struct Lock(
+    #[expect(dead_code, reason = "held, not read: the lock lives as long as the file is open")] File,
+);
 
 impl Lock {
     /// Takes it.

@@ -266,7 +266,8 @@ pub(super) fn each(places: &[Place], act: impl Fn(&Place) -> Result<(), Failure>
         let threads: Vec<_> = places.iter().map(|p| scope.spawn(move || act(p))).collect();
         let ended = threads.into_iter().zip(places);
         let results = ended.map(|(t, p)| {
-            let result = t.join().unwrap_or_else(|_| Err(Failure::new("working on it", "a bug: it panicked")));
+            let result =
+                t.join().unwrap_or_else(|_| Err(Failure::new("working on it", "a bug: it panicked")));
             result.map_err(|f| f.on(p.machine.name))
         });
         results.filter_map(Result::err).collect()

@@ -88,7 +88,9 @@ impl Poller {
                 let answer = client.send(&Request::get(path), ASK).await;
                 let time = self.recorder.now();
                 let leases = match &answer {
-                    Answer::Came { status: 200, body } => lease::list_from_json(body).map_err(|e| e.to_string()),
+                    Answer::Came { status: 200, body } => {
+                        lease::list_from_json(body).map_err(|e| e.to_string())
+                    }
                     other => Err(format!("{other:?}")),
                 };
                 match leases {

@@ -174,7 +174,8 @@ mod tests {
     fn deletes_and_foreign_keys() {
         let encode = |text: &str| STANDARD.encode(text);
         let key = encode("/registry/leases/kube-system/kube-scheduler");
-        let line = format!(r#"{{"Header":{{}},"Events":[{{"type":1,"kv":{{"key":"{key}","mod_revision":42}}}}]}}"#);
+        let line =
+            format!(r#"{{"Header":{{}},"Events":[{{"type":1,"kv":{{"key":"{key}","mod_revision":42}}}}]}}"#);
         let seen = versions(&line, "etcd:e1", 9).unwrap();
         assert_eq!(seen.len(), 1);
         assert!(seen[0].deleted);

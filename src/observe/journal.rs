@@ -184,7 +184,13 @@ fn write(host: &str, text: &str, clocks: &Clocks, recorder: &Recorder, seen: &mu
 ///
 /// # Errors
 /// If no clock sample of that boot is there.
-pub fn placed(clocks: &Clocks, host: &str, boot: &str, mono: u64, end: u64) -> Result<(At, HostTime), String> {
+pub fn placed(
+    clocks: &Clocks,
+    host: &str,
+    boot: &str,
+    mono: u64,
+    end: u64,
+) -> Result<(At, HostTime), String> {
     let time = HostTime { boot: boot.to_owned(), mono };
     let first = clocks.at(host, &time).map_err(|e| e.to_string())?;
     let last = clocks.at(host, &HostTime { boot: boot.to_owned(), mono: end }).map_err(|e| e.to_string())?;
@@ -206,20 +212,17 @@ mod tests {
     /// Lines as a 1.34.4 control plane under systemd 252 writes them, shortened.
     #[test]
     fn what_components_and_systemd_say() {
-        let line = |rest: &str| {
-            format!(
-                r#"{{"_BOOT_ID":"5110151a","__MONOTONIC_TIMESTAMP":"16803218459",{rest}}}"#
-            )
-        };
+        let line =
+            |rest: &str| format!(r#"{{"_BOOT_ID":"5110151a","__MONOTONIC_TIMESTAMP":"16803218459",{rest}}}"#);
         let own = |message: &str| {
-            line(&format!(
-                r#""_PID":"73","_SYSTEMD_UNIT":"kube-scheduler.service","MESSAGE":"{message}""#
-            ))
+            line(&format!(r#""_PID":"73","_SYSTEMD_UNIT":"kube-scheduler.service","MESSAGE":"{message}""#))
         };
         let event = |text: &str| said(text).map(|s| (s.event, s.pid, s.component));
         let scheduler = || "kube-scheduler".to_owned();
         assert_eq!(
-            event(&own("I1201 leaderelection.go:271] successfully acquired lease kube-system/kube-scheduler")),
+            event(&own(
+                "I1201 leaderelection.go:271] successfully acquired lease kube-system/kube-scheduler"
+            )),
             Some((BeliefEvent::Leads, Some(73), scheduler()))
         );
         assert_eq!(
@@ -231,7 +234,9 @@ mod tests {
         );
         assert_eq!(event(&exited), Some((BeliefEvent::Exits, None, scheduler())));
         assert_eq!(event(&own("I1201 nothing of the kind")), None);
-        let bytes = line(r#""_PID":"73","_SYSTEMD_UNIT":"a.service","MESSAGE":[108,111,115,116,32,109,97,115,116,101,114]"#);
+        let bytes = line(
+            r#""_PID":"73","_SYSTEMD_UNIT":"a.service","MESSAGE":[108,111,115,116,32,109,97,115,116,101,114]"#,
+        );
         assert_eq!(event(&bytes), Some((BeliefEvent::Lost, Some(73), "a".to_owned())));
         assert_eq!(said("no json"), None);
     }

@@ -104,14 +104,7 @@ pub async fn start(
     let runtimes = workers.map(|h| runtime::Watcher::start(remote, &h.name, &stop)).collect();
     let components = in_force.leases.iter().map(|l| l.component.clone()).collect();
     let journals = journal::Journals::start(remote, inventory, components).await;
-    Observers {
-        stop,
-        tasks,
-        runtimes,
-        journals,
-        remote: Arc::clone(remote),
-        recorder: recorder.clone(),
-    }
+    Observers { stop, tasks, runtimes, journals, remote: Arc::clone(remote), recorder: recorder.clone() }
 }
 
 impl Observers {

@@ -265,11 +265,21 @@ mod tests {
         let info = r#"info {"ID": "c1", "Labels": {"io.kubernetes.pod.namespace": "rackrift", "io.kubernetes.container.name": "web", "io.kubernetes.pod.name": "web-1", "io.kubernetes.pod.uid": "u1"}}"#;
         let sandbox = r#"info {"ID": "s1", "Labels": {"io.kubernetes.pod.namespace": "rackrift", "io.kubernetes.pod.name": "web-1", "io.kubernetes.pod.uid": "u1"}}"#;
         let lines = [
-            "round 10.00 a-b", sandbox, "runs s1", info, "runs c1", "end 10.05",
+            "round 10.00 a-b",
+            sandbox,
+            "runs s1",
+            info,
+            "runs c1",
+            "end 10.05",
             "failed",
-            "round 11.10 a-b", "runs s1", "runs c1", "end 11.20",
-            "round 12.20 a-b", "end 12.30",
-            "round 13.30 a-b", "end 13.40",
+            "round 11.10 a-b",
+            "runs s1",
+            "runs c1",
+            "end 11.20",
+            "round 12.20 a-b",
+            "end 12.30",
+            "round 13.30 a-b",
+            "end 13.40",
         ];
         let mut tale = Tale::default();
         lines.iter().for_each(|l| tale.hear(l));

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rackrift_checkers::clock::Clocks;
 use rackrift_checkers::facts::{ClientFacts, Facts, HostFacts};
 
 use super::arrange::{self, ArrangeError};
@@ -263,13 +264,13 @@ impl Stage<'_> {
         self.dir.write_facts(&facts)?;
 
         let clocks = clock::start(self.remote, inventory, self.recorder);
-        let observers = observe::start(self.remote, inventory, self.servers, &in_force, self.recorder);
+        let mut observers =
+            observe::start(self.remote, inventory, self.servers, &in_force, self.recorder).await;
         let load = leases.as_ref().map(|config| lease::start(config, self.servers, self.recorder));
         let held = self.faults().await;
         if held.is_ok() {
             let limit = scenario.settle.duration();
-            let missing =
-                settle(self.servers, &facts.pods, limit, self.recorder, self.stop, self.tell).await;
+            let missing = settle(self.servers, &facts.pods, limit, self.recorder, self.stop, self.tell).await;
             if let Some(missing) = missing {
                 self.tell.say(&format!("not settled after {} s: {missing}", limit.as_secs()));
             }
@@ -280,10 +281,12 @@ impl Stage<'_> {
         }
         self.tell.now("collecting what the hosts saw", Some(COLLECT));
         self.tell.say(&observers.stop(COLLECT).await.to_string());
+        // After the last thing seen, so that each lies between two samples of its host's clock.
+        let clocks = Clocks::from_samples(&clocks.stop(COLLECT).await, observe::DRIFT);
+        self.tell.say(&observers.collect(&clocks, COLLECT).await.to_string());
         if let Some(pods) = pods {
-            self.tell.say(&pods.collect(self.remote, self.recorder, COLLECT).await.to_string());
+            self.tell.say(&pods.collect(self.remote, &clocks, self.recorder, COLLECT).await.to_string());
         }
-        clocks.stop(COLLECT).await;
         let held = held.unwrap_or_else(|e| Held { trouble: Some(e.to_string()), ..Held::default() });
         facts.hosts = self.verify(before, &held).await?;
         facts.cut_short = self.cut_short(&held);
@@ -296,7 +299,7 @@ impl Stage<'_> {
         }
         let inventory = self.order.inventory;
         let config = PodsConfig::new(inventory, &self.resolved.leaders_on);
-        Ok(Some(pods::start(&config, self.kubectl, self.servers, inventory, self.recorder).await?))
+        Ok(Some(pods::start(config, self.kubectl, self.servers, self.remote).await?))
     }
 
     /// Baseline, then each fault in its turn.
@@ -306,7 +309,9 @@ impl Stage<'_> {
         self.tell.now("baseline: watching an undisturbed lab", Some(scenario.baseline.duration()));
         self.stop.wait(scenario.baseline.duration(), &failed).await;
         let mut all = Held::default();
-        for (number, (cut, FaultSpec::Cut(spec))) in (1..).zip(self.resolved.cuts.iter().zip(&scenario.faults)) {
+        for (number, (cut, FaultSpec::Cut(spec))) in
+            (1..).zip(self.resolved.cuts.iter().zip(&scenario.faults))
+        {
             if self.stop.asked() || failed.is_cancelled() {
                 break;
             }
@@ -345,7 +350,8 @@ impl Stage<'_> {
         let hosts: Vec<String> = self.order.inventory.hosts().map(|h| h.name.clone()).collect();
         let mut facts = Vec::new();
         for (host, after) in snapshot(self.remote, &hosts).await {
-            let of = |list: &[(String, String)]| list.iter().find(|(h, _)| *h == host).map(|(_, w)| w.clone());
+            let of =
+                |list: &[(String, String)]| list.iter().find(|(h, _)| *h == host).map(|(_, w)| w.clone());
             let mut clean = of(&held.dirty);
             let rules_after = match after {
                 Ok(after) => {

@@ -2,6 +2,7 @@
 
 pub mod arrange;
 pub mod assemble;
+pub mod conductor;
 pub mod faults;
 pub mod length;
 pub mod library;
