@@ -17,11 +17,11 @@ use crate::host::remote::{Remote, Script};
 use crate::inventory::Inventory;
 use crate::run::recorder::Recorder;
 
-/// The first lines of a run's stretch are found by a cursor, taken at its start.
+/// The journals of all control-plane hosts.
 #[derive(Debug)]
 pub struct Journals {
-    components: Vec<String>,
-    cursors: BTreeMap<String, Result<String, String>>,
+    hosts: Vec<String>,
+    script: Script,
 }
 
 /// How long reading one journal may take.
@@ -39,22 +39,26 @@ const WORDS: [(&str, BeliefEvent); 6] = [
 ];
 
 impl Journals {
-    /// Notes where each control-plane host's journal ends now.
-    pub async fn start(remote: &Arc<dyn Remote>, inventory: &Inventory, components: Vec<String>) -> Self {
-        let script = Script::new("journalctl -q -n 0 --show-cursor");
-        let mut cursors = BTreeMap::new();
-        for host in inventory.hosts().filter(|h| h.has_role("control-plane")) {
-            let outcome = remote.run(&host.name, &script).await.ok();
-            let cursor = outcome.and_then(|text| {
-                let cursor = text.lines().find_map(|l| l.strip_prefix("-- cursor: "));
-                cursor.map(|c| c.trim().to_owned()).ok_or_else(|| "the journal shows no cursor".to_owned())
-            });
-            cursors.insert(host.name.clone(), cursor);
+    /// For the elected components of an inventory's control plane.
+    #[must_use]
+    pub fn new(inventory: &Inventory, components: &[String]) -> Self {
+        let hosts =
+            inventory.hosts().filter(|h| h.has_role("control-plane")).map(|h| h.name.clone()).collect();
+        let words: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
+        let mut script = String::new();
+        for component in components {
+            // This boot's, filtered on the host: a control plane that is cut off writes megabytes a minute.
+            let _ = writeln!(
+                script,
+                "journalctl -q --no-pager -b -o json --output-fields=MESSAGE,_PID,_SYSTEMD_UNIT,UNIT \
+                 -u {component}.service | grep -iE '{}'",
+                words.join("|")
+            );
         }
-        Self { components, cursors }
+        Self { hosts, script: Script::new(script + ":\n").limit(LIMIT).cap(64 << 20) }
     }
 
-    /// Writes what was said since then.
+    /// Writes what was said during the run, and who had said before that he leads.
     pub async fn collect(
         self,
         remote: &Arc<dyn Remote>,
@@ -62,37 +66,15 @@ impl Journals {
         recorder: &Recorder,
     ) -> Vec<(String, Seen)> {
         let mut report = Vec::new();
-        for (host, cursor) in &self.cursors {
+        for host in &self.hosts {
             let mut seen = Seen::default();
-            match cursor {
-                Err(reason) => seen.miss(reason.clone()),
-                Ok(cursor) => {
-                    let script = Script::new(self.reading(cursor)).limit(LIMIT).cap(64 << 20);
-                    match remote.run(host, &script).await.ok() {
-                        Err(reason) => seen.miss(reason),
-                        Ok(text) => write(host, &text, clocks, recorder, &mut seen),
-                    }
-                }
+            match remote.run(host, &self.script).await.ok() {
+                Err(reason) => seen.miss(reason),
+                Ok(text) => write(host, &text, clocks, recorder, &mut seen),
             }
             report.push((format!("journal:{host}"), seen));
         }
         report
-    }
-
-    /// The lines since the cursor, and before it the last of each unit's that says who led.
-    fn reading(&self, cursor: &str) -> String {
-        let mut script = String::new();
-        let words: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
-        let fields = "MESSAGE,_PID,SYSLOG_IDENTIFIER,_SYSTEMD_UNIT,UNIT";
-        let pattern = words.join("|");
-        for component in &self.components {
-            let _ = writeln!(
-                script,
-                "journalctl -q --no-pager -o json --output-fields={fields} -u {component}.service \
-                 --after-cursor='{cursor}' | grep -iE '{pattern}'"
-            );
-        }
-        script + ":\n"
     }
 }
 
@@ -155,6 +137,7 @@ fn said(line: &str) -> Option<Said> {
 
 fn write(host: &str, text: &str, clocks: &Clocks, recorder: &Recorder, seen: &mut Seen) {
     let mut last: BTreeMap<String, u32> = BTreeMap::new();
+    let mut lines = Vec::new();
     for said in text.lines().filter_map(said) {
         if let Some(pid) = said.pid {
             last.insert(said.component.clone(), pid);
@@ -164,20 +147,42 @@ fn write(host: &str, text: &str, clocks: &Clocks, recorder: &Recorder, seen: &mu
         let mono = said.monotonic_us.saturating_mul(1000);
         match placed(clocks, host, &said.boot, mono, mono) {
             Err(reason) => seen.miss(reason),
-            Ok((at, host_time)) => {
-                recorder.record(Entry::Belief(Belief {
-                    at,
-                    host: host.to_owned(),
-                    component: said.component,
-                    pid,
-                    event: said.event,
-                    host_time,
-                    line: said.line,
-                }));
-                seen.lines += 1;
+            Ok((at, host_time)) => lines.push(Belief {
+                at,
+                host: host.to_owned(),
+                component: said.component,
+                pid,
+                event: said.event,
+                host_time,
+                line: said.line,
+            }),
+        }
+    }
+    for line in of_the_run(lines) {
+        recorder.record(Entry::Belief(line));
+        seen.lines += 1;
+    }
+}
+
+/// Of lines in order: those of the run, and of those before it a "leads" that nothing before it took back.
+fn of_the_run(lines: Vec<Belief>) -> Vec<Belief> {
+    let mut leads: BTreeMap<String, Belief> = BTreeMap::new();
+    let mut during = Vec::new();
+    for line in lines {
+        if line.at.hi > 0 {
+            during.push(line);
+            continue;
+        }
+        match line.event {
+            BeliefEvent::Leads => {
+                leads.insert(line.component.clone(), line);
+            }
+            BeliefEvent::Lost | BeliefEvent::Exits | BeliefEvent::Starts | BeliefEvent::Candidate => {
+                leads.remove(&line.component);
             }
         }
     }
+    leads.into_values().chain(during).collect()
 }
 
 /// A host time read as `mono` that was truly somewhere in `[mono, end]`, on the controller's clock.
@@ -210,6 +215,27 @@ mod tests {
     use super::*;
 
     /// Lines as a 1.34.4 control plane under systemd 252 writes them, shortened.
+    #[test]
+    fn who_led_before_the_run_is_known_and_no_more() {
+        let line = |hi: u64, pid: u32, event: BeliefEvent| Belief {
+            at: At { lo: 0, hi },
+            host: "m1".to_owned(),
+            component: "kube-scheduler".to_owned(),
+            pid,
+            event,
+            host_time: HostTime { boot: "b".to_owned(), mono: 0 },
+            line: String::new(),
+        };
+        use BeliefEvent::{Candidate, Exits, Leads, Lost};
+        let kept = |lines: &[Belief]| -> Vec<(u32, BeliefEvent)> {
+            of_the_run(lines.to_vec()).iter().map(|l| (l.pid, l.event)).collect()
+        };
+        let old = [line(0, 1, Candidate), line(0, 1, Leads), line(0, 1, Lost), line(0, 1, Exits)];
+        assert_eq!(kept(&old), []);
+        let still = [line(0, 2, Candidate), line(0, 2, Leads), line(9, 2, Lost)];
+        assert_eq!(kept(&[&old[..], &still[..]].concat()), [(2, Leads), (2, Lost)]);
+    }
+
     #[test]
     fn what_components_and_systemd_say() {
         let line =

@@ -79,7 +79,8 @@ impl fmt::Display for Report {
 }
 
 /// Starts all observers of a run.
-pub async fn start(
+#[must_use]
+pub fn start(
     remote: &Arc<dyn Remote>,
     inventory: &Inventory,
     servers: &[ApiServer],
@@ -102,8 +103,8 @@ pub async fn start(
     }
     let workers = inventory.hosts().filter(|h| h.has_role("worker"));
     let runtimes = workers.map(|h| runtime::Watcher::start(remote, &h.name, &stop)).collect();
-    let components = in_force.leases.iter().map(|l| l.component.clone()).collect();
-    let journals = journal::Journals::start(remote, inventory, components).await;
+    let components: Vec<String> = in_force.leases.iter().map(|l| l.component.clone()).collect();
+    let journals = journal::Journals::new(inventory, &components);
     Observers { stop, tasks, runtimes, journals, remote: Arc::clone(remote), recorder: recorder.clone() }
 }
 

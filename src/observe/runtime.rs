@@ -39,7 +39,7 @@ while :; do
         *" $id "*) ;;
         *)
             info=$(ctr -n k8s.io containers info "$id" | tr -d '\n') || continue
-            echo "info $info"
+            printf 'info %s\n' "$info"
             known="$known$id "
             ;;
         esac

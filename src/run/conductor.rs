@@ -264,8 +264,7 @@ impl Stage<'_> {
         self.dir.write_facts(&facts)?;
 
         let clocks = clock::start(self.remote, inventory, self.recorder);
-        let mut observers =
-            observe::start(self.remote, inventory, self.servers, &in_force, self.recorder).await;
+        let mut observers = observe::start(self.remote, inventory, self.servers, &in_force, self.recorder);
         let load = leases.as_ref().map(|config| lease::start(config, self.servers, self.recorder));
         let held = self.faults().await;
         if held.is_ok() {
@@ -367,7 +366,7 @@ impl Stage<'_> {
                 }
             };
             let rules_before = before.get(&host).map(|b| b.digest.clone()).unwrap_or_default();
-            let dead_man = of(&held.ends).unwrap_or_else(|| "never armed".to_owned());
+            let dead_man = of(&held.ends).unwrap_or_else(|| "not needed".to_owned());
             facts.push(HostFacts { host, rules_before, rules_after, clean, dead_man });
         }
         Ok(facts)

@@ -13,6 +13,9 @@ pub const LABEL: &str = "rackrift-workload";
 /// Where heartbeat files lie on a node.
 pub const BEATS: &str = "/var/lib/rackrift-beats";
 
+/// Where the node's boot id lies for the heartbeats; gone after a reboot, as it must be.
+pub const NODE: &str = "/run/rackrift-node";
+
 /// terminationGracePeriodSeconds: the heartbeat ends at once when told to.
 pub const GRACE_S: u32 = 5;
 
@@ -125,13 +128,12 @@ fn pod(workload: Workload, config: &PodsConfig) -> serde_json::Value {
             "resources": {"requests": {"cpu": "5m", "memory": "8Mi"}, "limits": {"memory": "32Mi"}},
             "volumeMounts": [
                 {"name": "beats", "mountPath": "/beats"},
-                {"name": "boot", "mountPath": "/host-boot-id", "readOnly": true},
+                {"name": "node", "mountPath": "/node", "readOnly": true},
             ],
         }],
         "volumes": [
             {"name": "beats", "hostPath": {"path": BEATS, "type": "DirectoryOrCreate"}},
-            // The node's own: in the container, /proc may show that of a machine round it.
-            {"name": "boot", "hostPath": {"path": "/proc/sys/kernel/random/boot_id", "type": "File"}},
+            {"name": "node", "hostPath": {"path": NODE, "type": "DirectoryOrCreate"}},
         ],
     });
     if matches!(workload, Workload::Batch) {

@@ -16,7 +16,7 @@ use rackrift_checkers::facts::PodsFacts;
 use rackrift_checkers::history::Entry;
 use tokio::time::{Instant, sleep};
 
-use self::manifest::{BEATS, GRACE_S, Workload};
+use self::manifest::{BEATS, GRACE_S, NODE, Workload};
 use super::namespace::NAMESPACE;
 use crate::host::remote::{Remote, Script};
 use crate::inventory::Inventory;
@@ -48,8 +48,8 @@ pub enum PodsError {
     /// kubectl failed.
     #[error(transparent)]
     Kubectl(#[from] KubectlError),
-    /// A worker's old heartbeat files could not be removed.
-    #[error("{host}: old heartbeat files cannot be removed: {reason}")]
+    /// A worker's folders could not be made ready.
+    #[error("{host}: the folders of the heartbeats cannot be made ready: {reason}")]
     Host {
         /// The host.
         host: String,
@@ -141,7 +141,9 @@ pub async fn start(
     remote: &Arc<dyn Remote>,
 ) -> Result<PodsRun, PodsError> {
     for (host, _) in &config.workers {
-        let script = Script::new(format!("rm -rf {BEATS}"));
+        let script = Script::new(format!(
+            "rm -rf {BEATS} {NODE} && mkdir -p {NODE} && cat /proc/sys/kernel/random/boot_id >{NODE}/boot-id"
+        ));
         remote
             .run(host, &script)
             .await
@@ -174,11 +176,8 @@ async fn missing(servers: &[ApiServer], wanted: usize) -> Option<String> {
         Err(e) => return Some(e),
     };
     let pods = pods.items();
-    let open: Vec<String> = pods
-        .iter()
-        .filter(|p| p.phase() != "Running")
-        .map(|p| format!("{} is {}", p.metadata.name, p.phase()))
-        .collect();
+    let open: Vec<String> =
+        pods.iter().filter(|p| !p.ready()).map(|p| format!("{} is {}", p.metadata.name, p.state())).collect();
     if !open.is_empty() {
         return Some(open.join(", "));
     }
@@ -224,7 +223,7 @@ impl PodsRun {
                 }
             }
             // What stays is removed before the next run's pods come.
-            let _ = remote.run(host, &Script::new(format!("rm -rf {BEATS}"))).await;
+            let _ = remote.run(host, &Script::new(format!("rm -rf {BEATS} {NODE}"))).await;
         }
         report
     }
