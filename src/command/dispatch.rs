@@ -5,7 +5,7 @@
 //!   socket of the process is then inside.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub fn main() -> ExitCode {
         }
     };
     let exit = verb(cli.verb).unwrap_or_else(|failure| {
-        eprintln!("rackrift: {failure}");
+        // If nobody can hear it, the exit code still tells.
+        let _ = writeln!(io::stderr(), "rackrift: {failure}");
         failure.exit
     });
     ExitCode::from(exit.code())

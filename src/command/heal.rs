@@ -14,7 +14,8 @@ use crate::run::lock::{LabLock, LockError};
 pub async fn heal(lab: &Lab) -> Result<Exit, Failure> {
     // An engineer who heals wants it healed: a run that is going on loses its fault and will say so.
     if let Err(held @ LockError::Held { .. }) = LabLock::take(&lab.inventory.lab) {
-        eprintln!("note: {held}; healing all the same, that run's fault is taken away");
+        writeln!(std::io::stderr(), "note: {held}; healing all the same, that run's fault is taken away")
+            .map_err(Failure::harness)?;
     }
     let report = heal::heal(&lab.remote, &lab.inventory).await;
     writeln!(std::io::stdout(), "{report}").map_err(Failure::harness)?;

@@ -58,7 +58,7 @@ impl Pki {
     /// Writes an administrator's kubeconfig with another server: `kind` is `admin` or `super-admin`.
     pub(super) fn kubeconfig(&self, kind: &str, server: &str, to: &Path) -> Result<(), Failure> {
         let text = disk::read(&self.folder.join(format!("etc/kubernetes/{kind}.conf")))?;
-        disk::write(to, &with_server(&text, server), 0o600)
+        disk::write(to, with_server(&text, server), 0o600)
     }
 
     /// Puts what a machine needs into its layer.
@@ -112,7 +112,7 @@ impl Pki {
     fn configure(&self, root: &Path, machine: Machine, form: EtcdForm) -> Result<(), Failure> {
         // kubeadm writes temporary files.
         disk::folder(&root.join("tmp"))?;
-        disk::write(&root.join(&CONFIG[1..]), &kubeadm(machine, &self.version, form), 0o644)
+        disk::write(&root.join(&CONFIG[1..]), kubeadm(machine, &self.version, form), 0o644)
     }
 
     fn phase(&self, root: &Path, phase: &str) -> Result<(), Failure> {
