@@ -77,8 +77,9 @@ pub(crate) fn each_is_clear(program: &Program) {
     std::fs::remove_file(folder.join("test-known_hosts")).unwrap();
 
     step("a host without iptables");
-    let hide = "for f in $(type -P iptables) $(type -P iptables-save) $(type -P iptables-restore); do mv $f $f.hidden; done";
-    let show = "for f in /usr/sbin/iptables*.hidden; do mv $f ${f%.hidden}; done";
+    // All iptables commands are links to these.
+    let hide = "for f in /usr/sbin/xtables-*-multi; do mv $f $f.hidden; done";
+    let show = "for f in /usr/sbin/xtables-*-multi.hidden; do mv $f ${f%.hidden}; done";
     program.run(&["lab", "enter", "e2", "--", "bash", "-c", hide], 30).expect_exit(0);
     let told = program.run(&["preflight"], 120);
     let plan = program.run(&["plan", "rack-split"], 120);

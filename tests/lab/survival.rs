@@ -43,7 +43,7 @@ pub(crate) fn of_a_killed_controller(program: &Program) {
     let foreign = "iptables -w 5 -A INPUT -s 203.0.113.7 -m comment --comment somebody-else -j DROP";
     program.run(&["lab", "enter", "w1", "--", "sh", "-c", foreign], 20).expect_exit(0);
     let status = program.run(&["status"], 60);
-    status.expect_says(&["rack-split"]);
+    status.expect_exit(5).expect_says(&["in force", "heals by itself in", "a run is going on"]);
 
     let killed = Command::new("kill").args(["-KILL", &run.id().to_string()]).status().unwrap();
     assert!(killed.success());
