@@ -163,24 +163,6 @@ struct PodStatus {
 struct ContainerStatus {
     #[serde(default, rename = "containerID")]
     container_id: String,
-    #[serde(default)]
-    ready: bool,
-    #[serde(default)]
-    state: ContainerState,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct ContainerState {
-    waiting: Option<Waiting>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-struct Waiting {
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    message: String,
 }
 
 impl Pod {
@@ -194,24 +176,6 @@ impl Pod {
     #[must_use]
     pub fn phase(&self) -> &str {
         &self.status.phase
-    }
-
-    /// Whether all its containers are ready.
-    #[must_use]
-    pub fn ready(&self) -> bool {
-        let all = &self.status.container_statuses;
-        !all.is_empty() && all.iter().all(|c| c.ready)
-    }
-
-    /// Its phase, or why its first container waits, with the runtime's words.
-    #[must_use]
-    pub fn state(&self) -> String {
-        let waiting = self.status.container_statuses.iter().find_map(|c| c.state.waiting.as_ref());
-        match waiting {
-            Some(w) if w.message.is_empty() => w.reason.clone(),
-            Some(w) => format!("{} ({})", w.reason, w.message),
-            None => self.phase().to_owned(),
-        }
     }
 
     /// The id of its first container, without the runtime's name, if it has one.

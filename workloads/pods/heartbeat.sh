@@ -1,20 +1,16 @@
-# Runs in each container: a sign of life each 200 ms, appended to a file on the node, which outlives the pod.
-# One line `h` says who this is, `b` is a beat, `x` the end by a signal. Times are the node's /proc/uptime.
-token=$(cat /proc/sys/kernel/random/uuid)
-exec 3>>"/beats/$POD_UID.$token"
-# The node's own, where it was left for us: in a container, /proc may show that of a machine round the node.
-read -r boot </node/boot-id || read -r boot </proc/sys/kernel/random/boot_id
-echo "h $WORKLOAD $POD_NAME $POD_UID $token $boot" >&3
-end() {
-    read -r up _ </proc/uptime
-    echo "x $up" >&3
-    exit 0
-}
-trap end TERM INT
-beat=0
+# One line each 200 ms until told to end. All but `sleep` is the shell's own: no other process is started.
+# /proc/uptime is the finest clock that a shell can read by itself: hundredths of a second since boot, sleep of the
+# machine included (CLOCK_BOOTTIME). It is read before the line is written: at that moment the container ran.
+read -r boot </node/boot_id
+read -r token </node/uuid
+seq=0
+exec >>"/beats/$POD_UID.$token" || exit 1
+# Not 0: a job's pod that was told to end has not done its work.
+trap 'read -r up _ </proc/uptime; echo "stopped $POD_UID $seq $boot $up"; exit 143' TERM INT
+echo "begin $POD_UID $POD_NAME $WORKLOAD $token"
 while :; do
     read -r up _ </proc/uptime
-    echo "b $up $beat" >&3
-    beat=$((beat + 1))
+    echo "beat $POD_UID $seq $boot $up"
+    seq=$((seq + 1))
     sleep 0.2
 done

@@ -1,11 +1,19 @@
-//! The pods workload: one owner of each kind, each container with a heartbeat file on its node.
+//! The pods workload: a Deployment, a StatefulSet, a DaemonSet, a Job and a bare Pod, each of whose containers appends
+//! a heartbeat to a file of its node each 200 ms.
 //!
 //! # Invariants
-//! * What a node's files say counts for "it ran": an API server knows nothing of a node that it cannot hear.
-//! * Applied by kubectl, as a user would; our pods live in our namespace only.
+//! * A heartbeat needs no network and no API server: it says that the container ran at that moment of the node's own
+//!   clock, whoever can be heard.
+//! * Heartbeats of one run are in a folder of their own: what an older run left is never taken for this run's.
+//! * Nothing of it is left: the objects go with the namespace ([`crate::workload::namespace`]), the files with
+//!   [`PodsRun::collect`] and [`sweep`].
+//!
+//! Tolerations are left to the API server's defaults, not written into the manifests, because the bounds that the
+//! checks use follow from those flags.
 
 pub mod beats;
 pub mod manifest;
+mod ready;
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,184 +22,199 @@ use std::time::Duration;
 use rackrift_checkers::clock::Clocks;
 use rackrift_checkers::facts::PodsFacts;
 use rackrift_checkers::history::Entry;
-use tokio::time::{Instant, sleep};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-use self::manifest::{BEATS, GRACE_S, NODE, Workload};
-use super::namespace::NAMESPACE;
+use self::beats::Summary;
+use self::manifest::{BadManifest, HEARTBEATS};
 use crate::host::remote::{Remote, Script};
 use crate::inventory::Inventory;
-use crate::kube::ApiServer;
-use crate::kube::kubectl::{Kubectl, KubectlError};
-use crate::kube::objects::{List, Pod};
+use crate::kube::{ApiServer, Kubectl, KubectlError};
 use crate::run::recorder::Recorder;
 
-/// How long all pods may take to run.
-const READY: Duration = Duration::from_secs(90);
+/// How much a worker may tell of its heartbeats, bytes: some 50,000 spans.
+const CAP: usize = 4 << 20;
 
-/// One call of kubectl, one question.
-const CALL: Duration = Duration::from_secs(20);
-
-/// What the workload is made of.
+/// Where and with what the pods run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodsConfig {
-    /// The containers' image.
+    /// The image of all containers: `/bin/sh` and a `sleep` with fractions must be in it.
     pub image: String,
-    /// Nodes that pods prefer.
-    pub preferred: Vec<String>,
-    /// All workers: host and node.
+    /// Workers, each host with its node's name.
     pub workers: Vec<(String, String)>,
+    /// Nodes on which all single pods start; their replacements may run on any worker.
+    pub preferred: Vec<String>,
+    /// Longest wait until all run.
+    pub limit: Duration,
 }
 
 /// Why the pods do not run.
 #[derive(Debug, thiserror::Error)]
 pub enum PodsError {
+    /// The inventory has no worker.
+    #[error(
+        "no host of the inventory has the role `worker`, so no pod can run; give it to those that are nodes"
+    )]
+    NoWorkers,
+    /// There is no API server to apply to.
+    #[error(
+        "no API server is known, so the pods cannot be applied; name them in the inventory under kubernetes.apiServers"
+    )]
+    NoServers,
+    /// Heartbeats of older runs are still there.
+    #[error("{}; see that every worker can be reached and its disk written", .0.join("; "))]
+    Left(Vec<String>),
+    /// The embedded manifests.
+    #[error(transparent)]
+    Manifest(#[from] BadManifest),
     /// kubectl failed.
     #[error(transparent)]
     Kubectl(#[from] KubectlError),
-    /// A worker's folders could not be made ready.
-    #[error("{host}: the folders of the heartbeats cannot be made ready: {reason}")]
-    Host {
-        /// The host.
-        host: String,
-        /// Why.
+    /// An image is not there.
+    #[error(
+        "pod {pod}: node {node} has no image {image} and cannot get it ({reason}); import it on every worker, or name \
+         another in the inventory under kubernetes.image"
+    )]
+    Image {
+        /// The pod.
+        pod: String,
+        /// Its node.
+        node: String,
+        /// The image.
+        image: String,
+        /// The kubelet's word.
         reason: String,
     },
-    /// They did not come up.
-    #[error("not all pods run {} s after they were applied: {missing}; {advice}", READY.as_secs())]
-    Late {
-        /// Which, and how they are.
+    /// They did not get ready in time.
+    #[error("the pods do not all run after {} s (API server {server}): {missing}", after.as_secs())]
+    NotReady {
+        /// How long was waited.
+        after: Duration,
+        /// Who was asked.
+        server: String,
+        /// What was missing last.
         missing: String,
-        /// What to do.
-        advice: String,
     },
+    /// A pod started where it should not.
+    #[error(
+        "pod {pod} started on {node}, although {wanted} is preferred; look at that node's taints and at kubectl describe \
+         node {wanted}"
+    )]
+    Misplaced {
+        /// The pod.
+        pod: String,
+        /// Where it is.
+        node: String,
+        /// Where it should be.
+        wanted: String,
+    },
+}
+
+impl PodsConfig {
+    /// For an inventory: single pods start on the workers of those racks in which the hosts `beside` stand (in the
+    /// first rack that has a worker, if none does), within a minute.
+    #[must_use]
+    pub fn new(inventory: &Inventory, beside: &[String]) -> Self {
+        let workers: Vec<_> = inventory.hosts().filter(|h| h.has_role("worker")).collect();
+        let chosen = |rack: &str| inventory.hosts().any(|h| h.rack == rack && beside.contains(&h.name));
+        let mut preferred: Vec<_> = workers.iter().filter(|w| chosen(&w.rack)).collect();
+        if preferred.is_empty() {
+            preferred = workers.iter().filter(|w| w.rack == workers[0].rack).collect();
+        }
+        Self {
+            image: inventory.kubernetes.image.clone(),
+            preferred: preferred.into_iter().map(|w| w.node_name().to_owned()).collect(),
+            workers: workers.iter().map(|w| (w.name.clone(), w.node_name().to_owned())).collect(),
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    /// The workers' names as nodes.
+    fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.workers.iter().map(|(_, node)| node.as_str())
+    }
 }
 
 /// The running pods.
 #[derive(Debug)]
 pub struct PodsRun {
-    config: PodsConfig,
+    token: String,
+    workers: Vec<(String, String)>,
+    facts: Vec<PodsFacts>,
 }
 
-/// What was collected.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PodsReport {
-    /// Heartbeat files.
-    pub files: u64,
-    /// Heartbeats in them.
-    pub beats: u64,
-    /// Workers whose files are missing, or part of them, with the reason.
-    pub missed: Vec<(String, String)>,
-}
-
-impl fmt::Display for PodsReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} heartbeats of {} containers", self.beats, self.files)?;
-        for (host, reason) in &self.missed {
-            write!(f, "; {host}: {reason}")?;
-        }
-        Ok(())
-    }
-}
-
-impl PodsConfig {
-    /// For the workers of an inventory; pods prefer those among the hosts `near`.
-    #[must_use]
-    pub fn new(inventory: &Inventory, near: &[String]) -> Self {
-        let workers: Vec<(String, String)> = inventory
-            .hosts()
-            .filter(|h| h.has_role("worker"))
-            .map(|h| (h.name.clone(), h.node_name().to_owned()))
-            .collect();
-        // The scenario names masters; their rack's workers are meant.
-        let racks: Vec<&str> =
-            near.iter().filter_map(|n| inventory.host(n)).map(|h| h.rack.as_str()).collect();
-        let is_near = |host: &str| inventory.host(host).is_some_and(|h| racks.contains(&h.rack.as_str()));
-        let preferred = workers.iter().filter(|(h, _)| is_near(h)).map(|(_, n)| n.clone()).collect();
-        Self { image: inventory.kubernetes.image.clone(), preferred, workers }
-    }
-
-    /// What is promised of each workload.
-    #[must_use]
-    pub fn facts(&self) -> Vec<PodsFacts> {
-        let mut facts = Vec::new();
-        for workload in Workload::ALL {
-            let one = |pod: &str, node: &str| PodsFacts {
-                identity: workload.identity(pod, node),
-                owner_kind: workload.owner_kind().to_owned(),
-                wanted: 1,
-                grace_s: GRACE_S,
-            };
-            match workload {
-                Workload::Agent => facts.extend(self.workers.iter().map(|(_, node)| one("", node))),
-                other => facts.push(one(other.first_pod(), "")),
-            }
-        }
-        facts
-    }
-}
-
-/// Applies the pods and waits until all run. The namespace must be there.
+/// Removes the heartbeats of older runs, applies the objects through the first of `servers` and waits until all pods
+/// run where they should. The namespace must be there, and empty.
 ///
 /// # Errors
-/// See [`PodsError`].
+/// See [`PodsError`]; what was applied then goes with the namespace.
 pub async fn start(
     config: PodsConfig,
     kubectl: &Kubectl,
     servers: &[ApiServer],
     remote: &Arc<dyn Remote>,
 ) -> Result<PodsRun, PodsError> {
-    for (host, _) in &config.workers {
-        let script = Script::new(format!(
-            "rm -rf {BEATS} {NODE} && mkdir -p {NODE} && cat /proc/sys/kernel/random/boot_id >{NODE}/boot-id"
-        ));
-        remote
-            .run(host, &script)
-            .await
-            .ok()
-            .map_err(|reason| PodsError::Host { host: host.clone(), reason })?;
+    let server = servers.first().ok_or(PodsError::NoServers)?;
+    if config.workers.is_empty() {
+        return Err(PodsError::NoWorkers);
     }
-    let text = manifest::render(&config);
-    kubectl.run(&["apply", "--server-side", "-f", "-"], Some(&text), CALL).await?;
-    let wanted = config.facts().len();
-    let end = Instant::now() + READY;
-    loop {
-        let missing = missing(servers, wanted).await;
-        match missing {
-            None => return Ok(PodsRun { config }),
-            Some(missing) if Instant::now() >= end => {
-                let advice = "kubectl describe pods -n ".to_owned()
-                    + NAMESPACE
-                    + " tells why; the image must be on the workers, or to be pulled";
-                return Err(PodsError::Late { missing, advice });
-            }
-            Some(_) => sleep(Duration::from_millis(300)).await,
-        }
+    let token = format!("{:016x}", rand::random::<u64>());
+    let facts = manifest::facts(&config)?;
+    let objects = manifest::objects(&config, &token)?.to_string();
+    let end = Instant::now() + config.limit;
+    let hosts = config.workers.iter().map(|(host, _)| host.clone()).collect();
+    let left = sweep(remote, hosts, config.limit).await;
+    if !left.is_empty() {
+        return Err(PodsError::Left(left));
     }
+    ready::account(server, &config, end).await?;
+    let apply = ["apply", "--server-side", "--field-manager=rackrift", "-f", "-"];
+    kubectl.on(&server.url).run(&apply, Some(&objects), config.limit).await?;
+    ready::all(server, &config, &facts, end).await?;
+    Ok(PodsRun { token, workers: config.workers, facts })
 }
 
-async fn missing(servers: &[ApiServer], wanted: usize) -> Option<String> {
-    let server = servers.first()?;
-    let pods: List<Pod> = match server.get(&format!("/api/v1/namespaces/{NAMESPACE}/pods"), CALL).await {
-        Ok(pods) => pods,
-        Err(e) => return Some(e),
-    };
-    let pods = pods.items();
-    let open: Vec<String> =
-        pods.iter().filter(|p| !p.ready()).map(|p| format!("{} is {}", p.metadata.name, p.state())).collect();
-    if !open.is_empty() {
-        return Some(open.join(", "));
+/// What was collected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodsReport {
+    /// Containers that beat.
+    pub containers: usize,
+    /// Their heartbeats.
+    pub beats: u64,
+    /// Pauses of over a second between two heartbeats of one container.
+    pub pauses: usize,
+    /// Heartbeats that were not written, as their numbers tell, and lines that are none.
+    pub lost: u64,
+    /// What could not be collected, and why.
+    pub trouble: Vec<String>,
+}
+
+impl fmt::Display for PodsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} heartbeats of {} containers", self.beats, self.containers)?;
+        if self.pauses > 0 {
+            write!(f, ", {} pauses of over a second", self.pauses)?;
+        }
+        if self.lost > 0 {
+            write!(f, ", {} lost or torn", self.lost)?;
+        }
+        for trouble in &self.trouble {
+            write!(f, "; {trouble}")?;
+        }
+        Ok(())
     }
-    (pods.len() < wanted).then(|| format!("{} of {wanted} pods were made", pods.len()))
 }
 
 impl PodsRun {
-    /// What is promised of each workload.
+    /// What the judge must know.
     #[must_use]
     pub fn facts(&self) -> Vec<PodsFacts> {
-        self.config.facts()
+        self.facts.clone()
     }
 
-    /// Reads every worker's heartbeat files into the history, and removes them.
+    /// Reads the heartbeats of every worker at once, writes them to the history, and removes the files of those that
+    /// told all. `clocks` are the run's clock samples. What cannot be read within `limit` is told in the report and
+    /// stays on its host.
     pub async fn collect(
         self,
         remote: &Arc<dyn Remote>,
@@ -199,32 +222,72 @@ impl PodsRun {
         recorder: &Recorder,
         limit: Duration,
     ) -> PodsReport {
+        let script = beats::script(&self.token);
+        let mut tasks = JoinSet::new();
+        for (host, node) in self.workers {
+            let (remote, script) = (Arc::clone(remote), Script::new(script.as_str()).limit(limit).cap(CAP));
+            tasks.spawn(async move {
+                let told = told(remote.as_ref(), &host, &script).await;
+                (host, node, told)
+            });
+        }
+        let mut all = tasks.join_all().await;
+        all.sort_by(|a, b| a.0.cmp(&b.0));
         let mut report = PodsReport::default();
-        let script = Script::new(beats::collecting()).limit(limit).cap(64 << 20);
-        for (host, node) in &self.config.workers {
-            let text = match remote.run(host, &script).await.ok() {
-                Ok(text) => text,
-                Err(reason) => {
-                    report.missed.push((host.clone(), reason));
-                    continue;
+        let mut read = Vec::new();
+        for (host, node, told) in all {
+            match told {
+                Ok(told) => {
+                    report.add(&host, &node, &told, clocks, recorder);
+                    read.push(host);
                 }
-            };
-            match beats::read(&text) {
-                Err(reason) => report.missed.push((host.clone(), reason)),
-                Ok(files) => {
-                    for file in files {
-                        report.files += 1;
-                        report.beats += file.beats();
-                        match file.lines(host, node, clocks) {
-                            Ok(lines) => lines.into_iter().for_each(|l| recorder.record(Entry::Pod(l))),
-                            Err(reason) => report.missed.push((host.clone(), reason)),
-                        }
-                    }
-                }
+                Err(reason) => report.trouble.push(format!("heartbeats of {host}: {reason}")),
             }
-            // What stays is removed before the next run's pods come.
-            let _ = remote.run(host, &Script::new(format!("rm -rf {BEATS} {NODE}"))).await;
+        }
+        report.trouble.extend(sweep(remote, read, limit).await);
+        for trouble in &report.trouble {
+            recorder.note(trouble.as_str());
         }
         report
     }
+}
+
+impl PodsReport {
+    fn add(&mut self, host: &str, node: &str, told: &Summary, clocks: &Clocks, recorder: &Recorder) {
+        for container in &told.containers {
+            self.containers += 1;
+            self.beats += container.spans.iter().map(|s| s.beats).sum::<u64>();
+            self.pauses += container.spans.len().saturating_sub(1);
+            self.lost += container.lost + container.torn;
+            match beats::lines(container, host, node, clocks) {
+                Ok(lines) => lines.into_iter().for_each(|line| recorder.record(Entry::Pod(line))),
+                Err(reason) => self.trouble.push(format!("heartbeats of pod {}: {reason}", container.name)),
+            }
+        }
+    }
+}
+
+async fn told(remote: &dyn Remote, host: &str, script: &Script) -> Result<Summary, String> {
+    remote.run(host, script).await.ok()?.parse().map_err(|e: beats::BadSummary| e.to_string())
+}
+
+/// Removes all heartbeat files, of whatever run, from those hosts. Returns what could not be removed, and why.
+///
+/// A pod that is told to end may make its folder anew after [`PodsRun::collect`]: whoever removed the namespace calls
+/// this again.
+pub async fn sweep(remote: &Arc<dyn Remote>, hosts: Vec<String>, limit: Duration) -> Vec<String> {
+    let mut tasks = JoinSet::new();
+    for host in hosts {
+        let remote = Arc::clone(remote);
+        // The folder above goes too, if nothing else is in it.
+        let body =
+            format!("rm -rf {HEARTBEATS} || exit 1\nrmdir \"$(dirname {HEARTBEATS})\" 2>/dev/null || :\n");
+        tasks.spawn(async move {
+            let outcome = remote.run(&host, &Script::new(body).limit(limit)).await;
+            outcome.ok().err().map(|e| format!("{HEARTBEATS} of {host} was not removed: {e}"))
+        });
+    }
+    let mut trouble: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
+    trouble.sort();
+    trouble
 }
