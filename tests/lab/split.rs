@@ -26,7 +26,7 @@ fn all_pass(verdict: &RunVerdict, prefix: &str, at_least: usize) {
 }
 
 pub(crate) fn is_seen_and_judged(program: &Program) {
-    step("rack-split: cut for 85 s");
+    step("rack-split: cut for 105 s");
     let run = program.run(&["run", "rack-split", "--seed", "7"], 420);
     eprintln!("{}", run.out);
     run.expect_exit(0);
