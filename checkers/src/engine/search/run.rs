@@ -245,7 +245,7 @@ impl<'s, 'm, M: Model, const W: usize> Search<'s, 'm, M, W> {
         if visited > limits.steps {
             return Some(Limit::Steps);
         }
-        if visited % ASK_EVERY != 0 {
+        if !visited.is_multiple_of(ASK_EVERY) {
             return None;
         }
         let entry = size_of::<(u32, bool, Config<W>)>() + 1;
