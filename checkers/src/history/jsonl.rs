@@ -192,7 +192,7 @@ fn wrong(line: &[u8], number: usize, error: &serde_json::Error) -> ReadError {
 }
 
 /// The part of a line around a column.
-fn excerpt(line: &[u8], column: usize) -> String {
+pub(super) fn excerpt(line: &[u8], column: usize) -> String {
     let at = (column - 1).min(line.len());
     let (from, to) = (at.saturating_sub(SHOWN), (at + SHOWN).min(line.len()));
     let text: String = String::from_utf8_lossy(&line[from..to])

@@ -38,6 +38,7 @@
 mod bits;
 mod events;
 mod order;
+mod parts;
 mod run;
 mod table;
 mod verify;
@@ -45,6 +46,7 @@ mod verify;
 use std::hash::Hash;
 
 use crate::history::Nanos;
+pub use parts::{Parts, check_parts, parts};
 pub use verify::{Wrong, verify};
 
 /// An object, as a pure function from state to state.
