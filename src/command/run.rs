@@ -40,10 +40,7 @@ pub async fn run(args: &cli::Run, lab: &Lab, voice: Arc<Voice>) -> Result<Exit, 
     ));
     let ended = all(args, lab, &chosen, seed, &stop, &voice).await;
     voice.done();
-    let mut exit = Exit::Nothing;
-    for one in &ended {
-        exit = exit.merge(one.exit());
-    }
+    let exit = ended.iter().map(Ended::exit).reduce(Exit::merge).unwrap_or(Exit::Nothing);
     if let Some(Ended::Judged(last)) = ended.last() {
         print(&super::saved::summary(last)).map_err(Failure::harness)?;
     }

@@ -29,13 +29,15 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Words of a log line that say something of leadership, in lower case; the stable stems of client-go's and the
 /// components' messages from 1.19 to 1.36.
-const WORDS: [(&str, BeliefEvent); 6] = [
+const WORDS: [(&str, BeliefEvent); 7] = [
     ("attempting to acquire leader lease", BeliefEvent::Candidate),
     ("successfully acquired lease", BeliefEvent::Leads),
     ("failed to renew lease", BeliefEvent::Lost),
     ("leaderelection lost", BeliefEvent::Lost),
     ("lost master", BeliefEvent::Lost),
+    // systemd's words for an end of either kind.
     ("main process exited", BeliefEvent::Exits),
+    ("deactivated successfully", BeliefEvent::Exits),
 ];
 
 impl Journals {

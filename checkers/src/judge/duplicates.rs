@@ -125,7 +125,7 @@ fn duplicate(
     let allowed = if promised(pods) {
         format!("Kubernetes promises at most {}.", pods.wanted)
     } else {
-        format!("{} are wanted; Kubernetes allows more across a partition.", pods.wanted)
+        format!("Wanted: {}; Kubernetes allows more across a partition.", pods.wanted)
     };
     let sentence = format!(
         "{} pods of {} ({}) certainly ran at once for {}: {} ran on until {}, and {} ran from {}. {allowed}",
