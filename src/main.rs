@@ -1,5 +1,5 @@
 //! `rackrift`: cut racks apart, and say with evidence who led and which pods ran twice.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(rackrift::exit::Exit::Nothing.code())
+    rackrift::command::dispatch::main()
 }

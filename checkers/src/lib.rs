@@ -18,4 +18,5 @@ pub mod facts;
 pub mod generate;
 pub mod history;
 pub mod judge;
+pub mod model;
 pub mod verdict;

@@ -24,6 +24,19 @@ pub enum Verdict {
     Fail,
 }
 
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Pass => "passed",
+            Self::Skipped => "skipped",
+            Self::Unknown => "unknown",
+            Self::Invalid => "invalid",
+            Self::Error => "error",
+            Self::Fail => "failed",
+        })
+    }
+}
+
 impl Verdict {
     /// The graver of two words: fail > error > invalid > unknown > pass > skipped.
     #[must_use]

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use tabled::builder::Builder;
 use tabled::settings::object::Columns;
 use tabled::settings::{Modify, Style, Width};
-use tabled::builder::Builder;
 
 use crate::cli::Listed;
 use crate::run::library;
@@ -59,7 +59,11 @@ const CHECKS: [(&str, &str, &str); 15] = [
     ("belief-overlap/COMPONENT", "from code", "how long two processes believed that they led"),
     ("lease-linearizable", "promised", "the clients' lease histories are linearizable by resourceVersion"),
     ("node-unknown/NODE", "from code", "a cut node becomes Unknown within the bounds"),
-    ("duplicate-pods/IDENTITY", "by owner", "which pods ran twice, certain or possible; never for a StatefulSet's ordinal"),
+    (
+        "duplicate-pods/IDENTITY",
+        "by owner",
+        "which pods ran twice, certain or possible; never for a StatefulSet's ordinal",
+    ),
     ("undisturbed/IDENTITY", "promised", "a DaemonSet's pods were neither evicted nor restarted"),
     ("converged", "promised", "nodes, pods and leases came back after the heal"),
     ("hosts-clean", "evidence", "every host's rules are as they were"),

@@ -1,5 +1,6 @@
 //! `check` and `report` on a saved run, and what `run` does at its end: judge, then write the reports.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use rackrift_checkers::facts::Facts;
@@ -70,4 +71,18 @@ pub fn write_reports(run: &Judged) -> Result<(), Failure> {
         dir.write(name, text.as_bytes()).map_err(Failure::harness)?;
     }
     Ok(())
+}
+
+/// What is printed of a judged run: the answers, then every check, as wide as the terminal.
+#[must_use]
+pub fn summary(run: &Judged) -> String {
+    let terminal = std::io::stdout().is_terminal();
+    let width = terminal_width().unwrap_or(100).clamp(60, 160);
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+    rackrift_reports::terminal(&run.facts, &run.verdict, &run.recorded.entries, width, colour)
+}
+
+fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|w| *w > 0)
 }

@@ -13,11 +13,8 @@ use crate::run::tell::Tell;
 /// # Errors
 /// If the system gives no handler.
 pub fn listen(stop: &Stop, voice: std::sync::Arc<Voice>) -> std::io::Result<()> {
-    let mut signals = [
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::hangup())?,
-    ];
+    let mut signals =
+        [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
     let stop = stop.clone();
     tokio::spawn(async move {
         loop {

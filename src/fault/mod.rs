@@ -17,6 +17,7 @@
 
 pub mod address;
 pub mod cut;
+pub mod heal;
 pub mod healing;
 pub mod id;
 pub mod iptables;
@@ -30,4 +31,6 @@ pub mod probe;
 pub mod script;
 pub mod shape;
 pub mod snapshot;
+pub mod status;
 pub mod survey;
+mod text;

@@ -243,6 +243,12 @@ pub enum Ending {
 const SIGNALS: [(i32, &str); 7] =
     [(1, "HUP"), (2, "INT"), (3, "QUIT"), (6, "ABRT"), (9, "KILL"), (11, "SEGV"), (15, "TERM")];
 
+/// A signal's name without `SIG`, if it is one of those that end scripts from outside.
+#[must_use]
+pub fn signal_name(number: i32) -> Option<&'static str> {
+    SIGNALS.iter().find(|(n, _)| *n == number).map(|(_, name)| *name)
+}
+
 /// The outcome of a script.
 ///
 /// A status of `timeout`'s own (124; 137 and 143 if the script did not go by itself) counts as a time-out only if
@@ -260,8 +266,8 @@ pub fn conclude(out: Sift, err: Sift, ending: Ending, elapsed: Duration, limit: 
             output.status = -1;
             return Outcome::TimedOut { after: limit, output };
         }
-        return match SIGNALS.iter().find(|(n, _)| s == 128 + n) {
-            Some((_, name)) => Outcome::Signalled { signal: (*name).to_owned(), output },
+        return match signal_name(s - 128) {
+            Some(name) => Outcome::Signalled { signal: name.to_owned(), output },
             None => Outcome::Done(output),
         };
     }
@@ -269,8 +275,12 @@ pub fn conclude(out: Sift, err: Sift, ending: Ending, elapsed: Duration, limit: 
         Ending::Deadline => Outcome::TimedOut { after: limit, output },
         Ending::Signal(signal) if begun => Outcome::Signalled { signal, output },
         Ending::Exit(s) if !begun => Outcome::Refused { reason: not_our_shell(s, noise.as_deref()) },
-        Ending::Exit(s) => Outcome::Lost { reason: format!("the shell ended with status {s}, without end mark") },
-        Ending::Signal(s) => Outcome::Lost { reason: format!("the shell was killed by SIG{s} before it answered") },
+        Ending::Exit(s) => {
+            Outcome::Lost { reason: format!("the shell ended with status {s}, without end mark") }
+        }
+        Ending::Signal(s) => {
+            Outcome::Lost { reason: format!("the shell was killed by SIG{s} before it answered") }
+        }
         Ending::Cut(reason) => Outcome::Lost { reason },
         Ending::Marked => Outcome::Lost { reason: "the end mark bears no status".to_owned() },
     }

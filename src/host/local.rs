@@ -106,7 +106,10 @@ impl Namespaces {
         else {
             return Err(format!("{host}: the shell has no pipes"));
         };
-        stdin.write_all(text.as_bytes()).await.map_err(|e| format!("{host}: the shell does not read: {e}"))?;
+        stdin
+            .write_all(text.as_bytes())
+            .await
+            .map_err(|e| format!("{host}: the shell does not read: {e}"))?;
         let (lines, receiver) = mpsc::channel(super::lines::QUEUE);
         let mut split = super::lines::Split::new(&nonce, script.cap);
         tokio::spawn(async move {

@@ -133,7 +133,9 @@ mod tests {
 
     #[test]
     fn another_release_of_debian_has_the_same_mirror() {
-        let all = one_line("deb http://tools.example/x trixie main\ndeb http://mirror.example/debian trixie main\n");
+        let all = one_line(
+            "deb http://tools.example/x trixie main\ndeb http://mirror.example/debian trixie main\n",
+        );
         assert_eq!(choose(&all, "bookworm").as_deref(), Some("http://mirror.example/debian"));
         assert_eq!(choose(&one_line("deb cdrom:[x] bookworm main"), "bookworm"), None);
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::topology::NAMESPACE_PATH;
+use super::site::Site;
 
 /// How a program failed.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,10 @@ pub(super) struct Call {
 
 impl Call {
     /// `program` with its arguments, with 30 s to end.
-    pub(super) fn new<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Self {
+    pub(super) fn new<A: AsRef<OsStr>>(
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
         let program = program.as_ref();
         let args: Vec<OsString> = args.into_iter().map(|a| a.as_ref().to_owned()).collect();
         let mut text = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
@@ -60,19 +63,21 @@ impl Call {
         Self { command, text, limit: Duration::from_secs(30), input: None }
     }
 
-    /// The same program, in the lab's network namespace.
+    /// The same program, in a lab's network namespace.
     pub(super) fn inside<A: AsRef<OsStr>>(
+        site: &Site,
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = A>,
     ) -> Self {
-        let mut all = vec![OsString::from(format!("--net={NAMESPACE_PATH}")), program.as_ref().to_owned()];
+        let mut all =
+            vec![OsString::from(format!("--net={}", site.namespace_path())), program.as_ref().to_owned()];
         all.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         Self::new("nsenter", all)
     }
 
-    /// A POSIX sh script in the lab's network namespace; it stops at the first error.
-    pub(super) fn script_inside(script: impl Into<String>) -> Self {
-        Self::inside("sh", ["-e", "-s"]).input(script)
+    /// A POSIX sh script in a lab's network namespace; it stops at the first error.
+    pub(super) fn script_inside(site: &Site, script: impl Into<String>) -> Self {
+        Self::inside(site, "sh", ["-e", "-s"]).input(script)
     }
 
     /// A long-running program that dies with us, with all its children and mounts, however we end: it is the first
@@ -86,6 +91,15 @@ impl Call {
         all.push(program.as_ref().to_owned());
         all.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         Self::new("setpriv", all)
+    }
+
+    /// The same with further arguments.
+    pub(super) fn args(mut self, args: &[&str]) -> Self {
+        self.command.args(args);
+        for a in args {
+            let _ = write!(self.text, " {a}");
+        }
+        self
     }
 
     /// The same with another limit.

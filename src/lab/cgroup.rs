@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::{During as _, Failure};
+use super::site::Site;
 
-/// The lab's group; the machines' lie below it.
-const GROUP: &str = "rackrift";
 /// How long the kernel may take to let go of a dead process's group.
 const RELEASE: Duration = Duration::from_secs(5);
 
@@ -45,15 +44,17 @@ fn mounted() -> Vec<Hierarchy> {
 }
 
 /// A machine's group in every hierarchy.
-pub(super) fn folders(machine: &str) -> Vec<PathBuf> {
-    mounted().into_iter().map(|h| h.root.join(GROUP).join(machine)).collect()
+pub(super) fn folders(site: &Site, machine: &str) -> Vec<PathBuf> {
+    let group = site.group();
+    mounted().into_iter().map(|h| h.root.join(&group).join(machine)).collect()
 }
 
 /// Makes a machine's groups.
-pub(super) fn make(machine: &str) -> Result<(), Failure> {
+pub(super) fn make(site: &Site, machine: &str) -> Result<(), Failure> {
+    let group = site.group();
     for h in mounted() {
         let mut folder = h.root.clone();
-        for name in [GROUP, machine] {
+        for name in [group.as_str(), machine] {
             let above = folder.clone();
             folder.push(name);
             if h.unified {
@@ -83,8 +84,9 @@ fn hand_down(folder: &Path) {
 }
 
 /// The processes in a machine's groups.
-pub(super) fn members(machine: &str) -> Vec<u32> {
-    let mut all: Vec<u32> = folders(machine).iter().flat_map(|f| below(f)).flat_map(|f| processes(&f)).collect();
+pub(super) fn members(site: &Site, machine: &str) -> Vec<u32> {
+    let mut all: Vec<u32> =
+        folders(site, machine).iter().flat_map(|f| below(f)).flat_map(|f| processes(&f)).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -111,13 +113,37 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes a machine's groups, whose processes are dead.
-pub(super) fn remove(machine: &str) -> Result<(), Failure> {
-    folders(machine).iter().try_for_each(|f| remove_tree(f))
+pub(super) fn remove(site: &Site, machine: &str) -> Result<(), Failure> {
+    folders(site, machine).iter().try_for_each(|f| remove_tree(f))
 }
 
 /// Removes the lab's group, when no machine has one any more.
-pub(super) fn remove_all() -> Result<(), Failure> {
-    mounted().iter().try_for_each(|h| remove_tree(&h.root.join(GROUP)))
+pub(super) fn remove_all(site: &Site) -> Result<(), Failure> {
+    lab_folders(site).iter().try_for_each(|f| remove_tree(f))
+}
+
+/// The lab's group in every hierarchy that has one.
+pub(super) fn lab_folders(site: &Site) -> Vec<PathBuf> {
+    mounted().into_iter().map(|h| h.root.join(site.group())).filter(|f| f.is_dir()).collect()
+}
+
+/// Puts this process into a machine's groups, so that it ends with the machine.
+pub(super) fn join(site: &Site, machine: &str) -> Result<(), Failure> {
+    let own = std::process::id().to_string();
+    folders(site, machine).iter().try_for_each(|f| {
+        fs::write(f.join("cgroup.procs"), &own)
+            .during(|| format!("joining the control group {}", f.display()))
+    })
+}
+
+/// The memory that a machine's processes hold beside the page cache, bytes.
+pub(super) fn memory(site: &Site, machine: &str) -> Option<u64> {
+    folders(site, machine).iter().find_map(|f| {
+        let text = fs::read_to_string(f.join("memory.stat")).ok()?;
+        // Version 1 sums a group's tree in `total_rss`; version 2's `anon` is such a sum.
+        let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)?.trim().parse().ok());
+        value("total_rss ").or_else(|| value("anon "))
+    })
 }
 
 fn remove_tree(folder: &Path) -> Result<(), Failure> {
@@ -150,9 +176,6 @@ mod tests {
         assert_eq!(all.len(), 3);
         assert!(all[0].cpuset && !all[1].cpuset && all[2].unified);
         let v2 = hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nsdelegate 0 0\n");
-        assert_eq!(
-            v2,
-            [Hierarchy { root: "/sys/fs/cgroup".into(), cpuset: false, unified: true }]
-        );
+        assert_eq!(v2, [Hierarchy { root: "/sys/fs/cgroup".into(), cpuset: false, unified: true }]);
     }
 }

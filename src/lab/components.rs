@@ -51,7 +51,10 @@ const KUBERNETES: Module = Module {
         ("k8s.io/kubernetes/cmd/kubectl", "kubectl"),
         ("k8s.io/kubernetes/cmd/kubelet", "kubelet"),
     ],
-    version_variables: &["k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"],
+    version_variables: &[
+        "k8s.io/component-base/version.gitVersion",
+        "k8s.io/client-go/pkg/version.gitVersion",
+    ],
 };
 
 const ETCD: Module = Module {
@@ -107,7 +110,17 @@ impl Module {
         let variables = self.version_variables.iter().map(|v| format!(" -X {v}={version}"));
         let flags = format!("-s -w{}", variables.collect::<String>());
         let bin = format!("{}/", partial.join("bin").display());
-        let mut args = vec!["build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o", &bin];
+        let mut args = vec![
+            "build",
+            "-v",
+            "-mod=readonly",
+            "-trimpath",
+            "-buildvcs=false",
+            "-ldflags",
+            &flags,
+            "-o",
+            &bin,
+        ];
         args.extend(self.programs.iter().map(|(package, _)| package));
         let (mut count, mut told) = (0u32, Instant::now());
         Call::tied(go, args)

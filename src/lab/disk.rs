@@ -76,3 +76,51 @@ pub(super) fn install(root: &Path, entries: &[Entry]) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+/// File systems on which no overlay's upper layer can lie, or that lose a database's writes.
+pub(super) const UNFIT: [&str; 4] = ["tmpfs", "overlay", "ramfs", "nfs"];
+
+/// The kind of file system that a folder lies on, as the mount table names it.
+pub(super) fn file_system(path: &Path) -> Result<String, Failure> {
+    let path = path.canonicalize().during(|| format!("looking at {}", path.display()))?;
+    Ok(kind(&fs::read_to_string("/proc/self/mounts").unwrap_or_default(), &path))
+}
+
+/// The kind of the last mount over the longest point above `path`.
+fn kind(mounts: &str, path: &Path) -> String {
+    let parse = |line: &'_ str| {
+        let mut words = line.split_whitespace().skip(1);
+        let (point, kind) = (words.next()?.to_owned(), words.next()?.to_owned());
+        path.starts_with(&point).then_some((point.len(), kind))
+    };
+    mounts
+        .lines()
+        .filter_map(parse)
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, kind)| kind)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_and_last_mount_counts() {
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /srv tmpfs rw 0 0\n/dev/b /srv/lab xfs rw 0 0\n/dev/c / btrfs rw 0 0\n";
+        assert_eq!(kind(mounts, Path::new("/srv/lab/x")), "xfs");
+        assert_eq!(kind(mounts, Path::new("/srv/labs")), "tmpfs");
+        assert_eq!(kind(mounts, Path::new("/var/lib")), "btrfs");
+    }
+
+    #[test]
+    fn absence_is_fine_to_remove() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let path = folder.path().join("a/b");
+        assert_eq!(remove(&path), Ok(()));
+        write(&path, "x", 0o600).expect("written");
+        assert_eq!(fs::metadata(&path).map(|m| m.permissions().mode() & 0o777).ok(), Some(0o600));
+        assert_eq!(remove(&folder.path().join("a")), Ok(()));
+        assert!(!path.exists());
+    }
+}

@@ -24,18 +24,44 @@ pub enum LabError {
         /// Its file system.
         kind: String,
     },
-    /// Another process works on the lab.
+    /// A lab's name that will not do.
+    #[error("`{0}` cannot be a lab's name: one to nine lower case letters and digits, the first a letter")]
+    Name(String),
+    /// Another process works on a lab.
     #[error("another `rackrift lab up` or `lab down` is at work on this machine; wait for it to end")]
     Busy,
-    /// A lab with another state folder is up: there is one namespace a machine.
-    #[error("a lab is up already, with its state in {0}; take it down first: rackrift lab down --state {0}")]
-    Elsewhere(String),
+    /// The lab of that name is up with another state folder.
+    #[error(
+        "the lab `{name}` is up already, with its state in {}; take it down first: rackrift lab down --name {name}",
+        state.display()
+    )]
+    Elsewhere {
+        /// The lab.
+        name: String,
+        /// Its state folder.
+        state: PathBuf,
+    },
     /// The lab is up with other settings.
-    #[error("the lab is up with other settings ({0}); take it down first: rackrift lab down")]
-    Differs(String),
-    /// No lab is up.
-    #[error("no lab is up with its state in {}; start one: rackrift lab up", .0.display())]
-    Down(PathBuf),
+    #[error(
+        "the lab `{name}` is there with other settings ({what}); take it down first: rackrift lab down --name {name}"
+    )]
+    Differs {
+        /// The lab.
+        name: String,
+        /// How they differ.
+        what: String,
+    },
+    /// The lab is not up.
+    #[error("there is no lab `{0}`; start it: rackrift lab up --name {0}")]
+    Down(String),
+    /// The machine is switched off.
+    #[error("{machine} is off; start it again: rackrift lab up --name {name}")]
+    Off {
+        /// The lab.
+        name: String,
+        /// The machine.
+        machine: &'static str,
+    },
     /// No such machine.
     #[error("the lab has no machine `{0}`; it has: m1 w1 e1 m2 w2 e2 e3 lb")]
     NoMachine(String),
@@ -148,9 +174,11 @@ mod tests {
             LabError::NotRoot,
             LabError::Filesystem { path: "/tmp/x".into(), kind: "tmpfs".into() },
             LabError::Busy,
-            LabError::Elsewhere("/srv/lab".into()),
-            LabError::Differs("single-homed: no, asked: yes".into()),
-            LabError::Down("/var/lib/rackrift/lab".into()),
+            LabError::Name("My Lab".into()),
+            LabError::Elsewhere { name: "lab".into(), state: "/srv/lab".into() },
+            LabError::Differs { name: "lab".into(), what: "single-homed: no, asked: yes".into() },
+            LabError::Down("lab".into()),
+            LabError::Off { name: "lab".into(), machine: "w1" },
             LabError::NoMachine("w9".into()),
             LabError::Components { folder: "/opt/bin".into(), what: "it has no kubelet".into() },
             LabError::Left(vec!["mount /a".into(), "process 5 (etcd)".into()]),

@@ -42,7 +42,10 @@ pub(super) fn files(machine: Machine, settings: &Settings, key: &str, id: &str) 
         "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\nMaxStartups 200\nMaxSessions 100\n".to_owned(),
     );
     all.text("/etc/systemd/system.conf.d/lab.conf", include_str!("../../lab/config/system.conf").to_owned());
-    all.text("/etc/systemd/journald.conf.d/lab.conf", include_str!("../../lab/config/journald.conf").to_owned());
+    all.text(
+        "/etc/systemd/journald.conf.d/lab.conf",
+        include_str!("../../lab/config/journald.conf").to_owned(),
+    );
     let addresses = addresses(machine, settings.single_homed);
     all.program(
         "/usr/local/sbin/lab-net",
@@ -203,17 +206,13 @@ fn etcd(all: &mut Files, machine: Machine) {
 }
 
 fn load_balancer(all: &mut Files) {
-    let servers: Vec<String> = with_role(Role::ControlPlane)
-        .map(|m| format!("  server {} {}:6443", m.name, m.data()))
-        .collect();
+    let servers: Vec<String> =
+        with_role(Role::ControlPlane).map(|m| format!("  server {} {}:6443", m.name, m.data())).collect();
     all.text(
         "/etc/haproxy/haproxy.cfg",
         fill(include_str!("../../lab/config/haproxy.cfg"), &[("servers", &servers.join("\n"))]),
     );
-    all.text(
-        "/etc/systemd/system/haproxy.service.d/lab.conf",
-        "[Unit]\nAfter=lab-net.service\n".to_owned(),
-    );
+    all.text("/etc/systemd/system/haproxy.service.d/lab.conf", "[Unit]\nAfter=lab-net.service\n".to_owned());
     all.link(
         "/etc/systemd/system/multi-user.target.wants/haproxy.service",
         "/lib/systemd/system/haproxy.service",

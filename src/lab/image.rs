@@ -16,8 +16,8 @@ use super::tar::Archive;
 /// The sandbox's image, as containerd's configuration names it.
 const PAUSE: &str = "lab.local/pause:1";
 const APPLETS: [&str; 22] = [
-    "awk", "cat", "cp", "cut", "date", "echo", "env", "grep", "hostname", "ip", "kill", "ls", "mkdir", "mv", "nc", "printf",
-    "ps", "rm", "sh", "sleep", "wget", "wc",
+    "awk", "cat", "cp", "cut", "date", "echo", "env", "grep", "hostname", "ip", "kill", "ls", "mkdir", "mv",
+    "nc", "printf", "ps", "rm", "sh", "sleep", "wget", "wc",
 ];
 const COMMAND: &str = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done";
 

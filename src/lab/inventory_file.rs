@@ -6,22 +6,24 @@ use std::path::Path;
 use super::files::IMAGE;
 use super::pki::server;
 use super::settings::Settings;
-use super::topology::{CONTROLLER, MACHINES, NAMESPACE, Rack, Role, with_role};
+use super::site::Site;
+use super::topology::{CONTROLLER, MACHINES, Rack, Role, with_role};
 
 const ETCDCTL: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
                        --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key";
 
 /// The inventory's text; file names in it are relative to its own folder. `ipv6`: whether machines have such addresses.
-pub(super) fn text(settings: &Settings, kubectl: &Path, ipv6: bool) -> String {
+pub(super) fn text(site: &Site, settings: &Settings, kubectl: &Path, ipv6: bool) -> String {
     let single = settings.single_homed;
     let servers: Vec<String> =
         with_role(Role::ControlPlane).map(|m| format!("{}: \"{}\"", m.name, server(m, single))).collect();
     let mut t = String::new();
     let _ = write!(
         t,
-        "# Written by `rackrift lab up`.\nlab: two-rack\nnamespace: {NAMESPACE}\nknown_hosts: known_hosts\n\
+        "# Written by `rackrift lab up`.\nlab: two-rack\nnamespace: {}\nknown_hosts: known_hosts\n\
          kubernetes:\n  kubeconfig: admin.conf\n  distribution: systemd\n  kubectl: {}\n  image: {IMAGE}\n  \
          api_servers: {{{}}}\n  etcdctl: >-\n    {ETCDCTL}\nnetworks:\n",
+        site.namespace(),
         kubectl.display(),
         servers.join(", "),
     );
@@ -36,8 +38,7 @@ pub(super) fn text(settings: &Settings, kubectl: &Path, ipv6: bool) -> String {
             if ipv6 {
                 let _ = write!(data, ", \"{}\"", m.data6());
             }
-            let management =
-                if single { String::new() } else { format!("mgmt: [{}], ", m.management()) };
+            let management = if single { String::new() } else { format!("mgmt: [{}], ", m.management()) };
             let _ = write!(
                 t,
                 "      - name: {}\n        roles: [{}]\n        ssh: {{address: {}, user: root, key: id_ed25519}}\n        \
@@ -69,10 +70,11 @@ mod tests {
     #[test]
     fn inventories() {
         let kubectl = Path::new("/var/cache/rackrift/kubernetes/kubectl");
+        let site = Site::new("lab", None).expect("a name");
         let two = Settings::default();
         let one = Settings { single_homed: true, ..Settings::default() };
-        insta::assert_snapshot!("inventory_two_networks", text(&two, kubectl, true));
-        insta::assert_snapshot!("inventory_single_homed", text(&one, kubectl, true));
-        assert!(!text(&one, kubectl, false).contains("fd18"));
+        insta::assert_snapshot!("inventory_two_networks", text(&site, &two, kubectl, true));
+        insta::assert_snapshot!("inventory_single_homed", text(&site, &one, kubectl, true));
+        assert!(!text(&site, &one, kubectl, false).contains("fd18"));
     }
 }

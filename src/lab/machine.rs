@@ -17,6 +17,7 @@ use rand::Rng as _;
 use super::call::Call;
 use super::cgroup;
 use super::disk;
+use super::down;
 use super::error::{During as _, Failure};
 use super::files::{self, IMAGE_FILE};
 use super::network;
@@ -24,14 +25,19 @@ use super::pki::Pki;
 use super::process::{self, Process};
 use super::render::fill;
 use super::settings::Settings;
-use super::topology::{MANAGEMENT_BRIDGE, Machine, NAMESPACE_PATH, Role};
+use super::site::Site;
+use super::topology::{MANAGEMENT_BRIDGE, Machine, Role};
 
+/// Where programs are in a machine.
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a killed machine may take to be gone, and its mounts to be free.
 const END: Duration = Duration::from_secs(10);
 
 /// A machine and its folder.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
+    /// The lab that it belongs to.
+    pub site: Site,
     /// Which one.
     pub machine: Machine,
     /// Its folder.
@@ -59,8 +65,8 @@ pub(super) struct Parts<'a> {
 
 impl Place {
     /// The machine's place below a lab's state folder.
-    pub(super) fn new(state: &Path, machine: Machine) -> Self {
-        Self { machine, folder: state.join("machines").join(machine.name) }
+    pub(super) fn new(site: &Site, machine: Machine) -> Self {
+        Self { site: site.clone(), machine, folder: site.state().join("machines").join(machine.name) }
     }
 
     /// The machine's console: boot and shutdown messages, and what its supervisor says.
@@ -91,7 +97,8 @@ impl Place {
         Process::recorded(&self.folder.join("nspawn"))
     }
 
-    fn supervisor(&self) -> Option<Process> {
+    /// The script that keeps it running.
+    pub(super) fn supervisor(&self) -> Option<Process> {
         Process::recorded(&self.folder.join("supervisor"))
     }
 
@@ -156,7 +163,7 @@ impl Place {
                 .run()
                 .during(|| "mounting its disk".to_owned())?;
         }
-        cgroup::make(self.machine.name)?;
+        cgroup::make(&self.site, self.machine.name)?;
         let script = self.folder.join("supervise");
         disk::write(&script, self.supervise(parts), 0o755)?;
         let console = std::fs::OpenOptions::new().create(true).append(true).open(self.console());
@@ -197,20 +204,19 @@ impl Place {
             Role::Balancer => {}
         }
         for name in self.data() {
-            arguments.push(format!(
-                "--bind={}:/var/lib/{name}",
-                self.folder.join("data").join(name).display()
-            ));
+            arguments
+                .push(format!("--bind={}:/var/lib/{name}", self.folder.join("data").join(name).display()));
         }
         let groups: Vec<String> =
-            cgroup::folders(m.name).iter().map(|f| f.display().to_string()).collect();
+            cgroup::folders(&self.site, m.name).iter().map(|f| f.display().to_string()).collect();
         fill(
             include_str!("../../lab/scripts/supervise"),
             &[
                 ("name", m.name),
+                ("machine", &self.site.machine(m)),
                 ("dir", &self.folder.display().to_string()),
                 ("cgroups", &groups.join(" ")),
-                ("namespace", NAMESPACE_PATH),
+                ("namespace", &self.site.namespace_path()),
                 ("arguments", &arguments.join(" ")),
                 ("links", &links),
             ],
@@ -233,47 +239,36 @@ impl Place {
             process::kill(&[nspawn], END);
         }
         let members: Vec<Process> =
-            cgroup::members(self.machine.name).into_iter().filter_map(Process::now).collect();
+            cgroup::members(&self.site, self.machine.name).into_iter().filter_map(Process::now).collect();
         let left = process::kill(&members, END);
         if let Some(p) = left.first() {
             let cause = format!("process {} ({}) does not end", p.pid, p.name());
             return Err(Failure::new("ending its processes", cause));
         }
-        self.unmount()?;
+        down::unmount(&self.folder)?;
         for name in ["nspawn", "supervisor"] {
             disk::remove(&self.folder.join(name))?;
         }
-        if network::namespace_exists() {
-            network::remove_links(self.machine);
+        if network::namespace_exists(&self.site) {
+            network::remove_links(&self.site, self.machine);
         }
-        cgroup::remove(self.machine.name)
+        cgroup::remove(&self.site, self.machine.name)
     }
 
-    fn unmount(&self) -> Result<(), Failure> {
-        let start = Instant::now();
-        loop {
-            let points = process::mounts_below(&self.folder);
-            let mut failed = None;
-            for point in &points {
-                failed = Call::new("umount", [point]).run().err().or(failed);
-            }
-            match failed {
-                None => return Ok(()),
-                // A dead machine's own mounts go a moment after its last process.
-                Some(_) if start.elapsed() < END => std::thread::sleep(Duration::from_millis(50)),
-                Some(e) => return Err(e).during(|| "unmounting its disk".to_owned()),
-            }
-        }
+    /// A program run in the machine, which must run; not through its network.
+    pub(super) fn inside(&self, program: &str, args: &[&str]) -> Result<Call, Failure> {
+        let init = self.init().ok_or("the machine is off").during(|| format!("running {program}"))?;
+        let pid = init.pid.to_string();
+        let enter = ["--target", &pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--", program];
+        Ok(Call::new("nsenter", enter.iter().chain(args)).env("PATH", PATH))
     }
 
     /// The last lines of a journal of the machine, or of its console if it does not run; with their source.
     pub(super) fn last_lines(&self, unit: Option<&str>) -> (String, Vec<String>) {
         let count = "-n15";
-        if let (Some(init), Some(unit)) = (self.init(), unit) {
-            let pid = init.pid.to_string();
-            let args =
-                ["--target", &pid, "--mount", "--pid", "--", "journalctl", "--no-pager", "-q", count, "-u", unit];
-            if let Ok(text) = Call::new("nsenter", args).run() {
+        if let Some(unit) = unit {
+            let args = ["--no-pager", "-q", "-o", "cat", count, "-u", unit];
+            if let Ok(text) = self.inside("journalctl", &args).and_then(|c| c.run().during(String::new)) {
                 let lines: Vec<String> = text.lines().map(str::to_owned).collect();
                 if !lines.is_empty() {
                     return (format!("journalctl -u {unit} on {}", self.machine.name), lines);
@@ -311,7 +306,10 @@ mod tests {
 
     #[test]
     fn console_lines_become_plain() {
-        assert_eq!(plain("\u{1b}[0;32m  OK  \u{1b}[0m Started \u{1b}[0;1;39msshd\u{1b}[0m.\r"), "  OK   Started sshd.");
+        assert_eq!(
+            plain("\u{1b}[0;32m  OK  \u{1b}[0m Started \u{1b}[0;1;39msshd\u{1b}[0m.\r"),
+            "  OK   Started sshd."
+        );
     }
 
     #[test]
@@ -326,7 +324,10 @@ mod tests {
             pki: &pki,
             settings: &Settings::default(),
         };
-        let place = Place::new(Path::new("/state"), Machine::named("w1").expect("a machine of the lab"));
+        let place = Place::new(
+            &Site::new("lab", Some(Path::new("/state"))).expect("a name"),
+            Machine::named("w1").expect("a machine of the lab"),
+        );
         let text = place.supervise(&parts);
         let arguments = text.lines().find(|l| l.contains("--network-bridge")).expect("nspawn's line");
         insta::assert_snapshot!(arguments.trim());

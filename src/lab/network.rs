@@ -7,26 +7,31 @@
 
 use super::call::{Call, CallError};
 use super::error::{During as _, Failure};
-use super::topology::{
-    BLOCK, BLOCK6, CONTROLLER, MACHINES, MANAGEMENT_BRIDGE, NAMESPACE, NAMESPACE_PATH, Rack,
-};
+use super::site::{PREFIX, Site};
+use super::topology::{BLOCK, BLOCK6, CONTROLLER, MACHINES, MANAGEMENT_BRIDGE, Machine, Rack};
 
-/// Closes the root namespace to the lab's addresses. Returns whether the route was added, for each family.
-pub(super) fn close() -> Result<(bool, bool), Failure> {
-    let add = |family: &str, block: &str| {
-        if has_route(family, block)? {
-            return Ok(false);
+/// Which of the labs' address blocks could leave the machine now: IPv4, IPv6.
+pub(super) fn open() -> Result<(bool, bool), Failure> {
+    let missing = |family, block| has_route(family, block).map(|has| !has);
+    let look = || Ok::<_, CallError>((missing("-4", BLOCK)?, has_ipv6() && missing("-6", BLOCK6)?));
+    look().during(|| "looking at routes".to_owned())
+}
+
+/// Closes the root namespace to the labs' addresses.
+pub(super) fn close() -> Result<(), Failure> {
+    let (v4, v6) = open()?;
+    for (family, block, missing) in [("-4", BLOCK, v4), ("-6", BLOCK6, v6)] {
+        if missing {
+            Call::new("ip", [family, "route", "add", "unreachable", block])
+                .run()
+                .during(|| format!("making {block} unreachable from this machine"))?;
         }
-        Call::new("ip", [family, "route", "add", "unreachable", block]).run().map(|_| true)
-    };
-    let v4 = add("-4", BLOCK).during(|| format!("making {BLOCK} unreachable from this machine"))?;
-    let v6 = has_ipv6()
-        && add("-6", BLOCK6).during(|| format!("making {BLOCK6} unreachable from this machine"))?;
-    Ok((v4, v6))
+    }
+    Ok(())
 }
 
 /// Takes the routes of [`close`] away.
-pub(super) fn open(v4: bool, v6: bool) -> Result<(), Failure> {
+pub(super) fn reopen(v4: bool, v6: bool) -> Result<(), Failure> {
     for (family, block, ours) in [("-4", BLOCK, v4), ("-6", BLOCK6, v6)] {
         if ours && has_route(family, block).during(|| "looking at routes".to_owned())? {
             Call::new("ip", [family, "route", "del", "unreachable", block])
@@ -42,49 +47,58 @@ fn has_route(family: &str, block: &str) -> Result<bool, CallError> {
     Ok(routes.lines().any(|l| l.split_whitespace().any(|w| w == block)))
 }
 
-fn has_ipv6() -> bool {
+/// Whether this machine's kernel has IPv6.
+pub(super) fn has_ipv6() -> bool {
     std::fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|t| t.trim() == "0")
 }
 
 /// Whether the lab's namespace exists: a name that is a mounted namespace, not an empty file that a crash left.
-pub(super) fn namespace_exists() -> bool {
+pub(super) fn namespace_exists(site: &Site) -> bool {
     use std::os::linux::fs::MetadataExt as _;
-    let device = |path| std::fs::metadata(path).map(|m| m.st_dev()).ok();
+    let device = |path: &str| std::fs::metadata(path).map(|m| m.st_dev()).ok();
     let own = device("/proc/self/ns/net");
-    own.is_some() && device(NAMESPACE_PATH) == own
+    own.is_some() && device(&site.namespace_path()) == own
 }
 
 /// Makes the namespace with its bridges, addresses and routes.
-pub(super) fn make(single_homed: bool) -> Result<(), Failure> {
-    if !namespace_exists() {
+pub(super) fn make(site: &Site, single_homed: bool) -> Result<(), Failure> {
+    let name = site.namespace();
+    if !namespace_exists(site) {
         // A name without a namespace behind it is left by a crash.
-        let _ = std::fs::remove_file(NAMESPACE_PATH);
-        Call::new("ip", ["netns", "add", NAMESPACE])
+        let _ = std::fs::remove_file(site.namespace_path());
+        Call::new("ip", ["netns", "add", &name])
             .run()
-            .during(|| format!("making the network namespace {NAMESPACE}"))?;
+            .during(|| format!("making the network namespace {name}"))?;
     }
-    Call::script_inside(script(single_homed, has_ipv6()))
+    Call::script_inside(site, script(single_homed, has_ipv6()))
         .run()
         .map(drop)
         .during(|| "making the lab's bridges".to_owned())
 }
 
 /// Removes the namespace, and every link in it with it.
-pub(super) fn remove() -> Result<(), Failure> {
-    if !std::fs::exists(NAMESPACE_PATH).unwrap_or(false) {
+pub(super) fn remove(site: &Site) -> Result<(), Failure> {
+    let name = site.namespace();
+    if !std::fs::exists(site.namespace_path()).unwrap_or(false) {
         return Ok(());
     }
-    Call::new("ip", ["netns", "del", NAMESPACE])
+    Call::new("ip", ["netns", "del", &name])
         .run()
         .map(drop)
-        .during(|| format!("removing the network namespace {NAMESPACE}"))
+        .during(|| format!("removing the network namespace {name}"))
+}
+
+/// Whether any lab has a namespace on this machine.
+pub(super) fn any_lab() -> bool {
+    let names = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    names.into_iter().any(|e| e.file_name().to_string_lossy().starts_with(PREFIX))
 }
 
 /// The ends of a machine's links that a dead life left in the namespace; nspawn would not start over them.
-pub(super) fn remove_links(machine: super::topology::Machine) {
-    for link in [format!("vb-{}", machine.name), machine.management_link()] {
+pub(super) fn remove_links(site: &Site, machine: Machine) {
+    for link in [format!("vb-{}", site.machine(machine)), machine.management_link()] {
         // Absence is the usual case.
-        let _ = Call::inside("ip", ["link", "del", &link]).run();
+        let _ = Call::inside(site, "ip", ["link", "del", &link]).run();
     }
 }
 

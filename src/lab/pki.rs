@@ -58,7 +58,7 @@ impl Pki {
     /// Writes an administrator's kubeconfig with another server: `kind` is `admin` or `super-admin`.
     pub(super) fn kubeconfig(&self, kind: &str, server: &str, to: &Path) -> Result<(), Failure> {
         let text = disk::read(&self.folder.join(format!("etc/kubernetes/{kind}.conf")))?;
-        disk::write(to, &with_server(&text, server), 0o600)
+        disk::write(to, with_server(&text, server), 0o600)
     }
 
     /// Puts what a machine needs into its layer.
@@ -85,10 +85,7 @@ impl Pki {
     }
 
     fn worker(&self, machine: Machine, layer: &Path) -> Result<(), Failure> {
-        disk::copy(
-            &self.folder.join("etc/kubernetes/pki/ca.crt"),
-            &layer.join("etc/kubernetes/pki/ca.crt"),
-        )?;
+        disk::copy(&self.folder.join("etc/kubernetes/pki/ca.crt"), &layer.join("etc/kubernetes/pki/ca.crt"))?;
         let config = format!("/etc/kubernetes/kubeadm-{}.yaml", machine.name);
         let text = kubeadm(machine, &self.version, EtcdForm::External);
         disk::write(&self.folder.join(&config[1..]), &text, 0o644)?;
@@ -115,7 +112,7 @@ impl Pki {
     fn configure(&self, root: &Path, machine: Machine, form: EtcdForm) -> Result<(), Failure> {
         // kubeadm writes temporary files.
         disk::folder(&root.join("tmp"))?;
-        disk::write(&root.join(&CONFIG[1..]), &kubeadm(machine, &self.version, form), 0o644)
+        disk::write(&root.join(&CONFIG[1..]), kubeadm(machine, &self.version, form), 0o644)
     }
 
     fn phase(&self, root: &Path, phase: &str) -> Result<(), Failure> {

@@ -39,7 +39,7 @@ const GO: Package =
 
 /// What is missing. `build`: whether components have to be built, for which Go is needed.
 #[must_use]
-pub fn missing_prerequisites(build: bool) -> Vec<Package> {
+pub(super) fn missing_prerequisites(build: bool) -> Vec<Package> {
     PROGRAMS.into_iter().filter(|p| build || *p != GO).filter(|p| find(p.program).is_none()).collect()
 }
 

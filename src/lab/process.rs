@@ -51,6 +51,20 @@ impl Process {
         all().into_iter().filter(is_child).collect()
     }
 
+    /// Those above it: its parent, its parent's parent, and so on.
+    pub(super) fn ancestors(self) -> Vec<Self> {
+        let parent = |p: Self| Self::now(stat(p.pid)?.get(1)?.parse().ok()?);
+        std::iter::successors(parent(self), |p| parent(*p)).collect()
+    }
+
+    /// How long it has lived. Start times are in hundredths of a second on every Linux (`USER_HZ`, proc(5)).
+    pub(super) fn age(self) -> Duration {
+        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let now: f64 = uptime.split_whitespace().next().and_then(|w| w.parse().ok()).unwrap_or_default();
+        let start = Duration::from_millis(self.start * 10);
+        Duration::from_secs_f64(now).saturating_sub(start)
+    }
+
     /// Its name, as the kernel has it: at most 15 bytes.
     pub(super) fn name(self) -> String {
         fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default().trim().to_owned()
@@ -84,14 +98,15 @@ pub(super) fn kill(processes: &[Process], limit: Duration) -> Vec<Process> {
     }
 }
 
-/// The processes in a network namespace, ourselves apart.
+/// The processes in a network namespace, apart from ourselves and those above us.
 pub(super) fn in_network_namespace(path: &str) -> Vec<Process> {
     use std::os::linux::fs::MetadataExt as _;
     let identity = |p: &str| fs::metadata(p).ok().map(|m| (m.st_dev(), m.st_ino()));
     let Some(wanted) = identity(path) else { return Vec::new() };
-    let own = std::process::id();
+    let Some(own) = Process::now(std::process::id()) else { return Vec::new() };
+    let above = own.ancestors();
     let inside = |p: &Process| identity(&format!("/proc/{}/ns/net", p.pid)) == Some(wanted);
-    all().into_iter().filter(|p| p.pid != own && inside(p)).collect()
+    all().into_iter().filter(|p| *p != own && !above.contains(p) && inside(p)).collect()
 }
 
 /// The mount points at or below a folder, deepest first.

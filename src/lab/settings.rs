@@ -1,8 +1,5 @@
 //! What may differ from one lab to another.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 
 /// The lab's settings. The three waits are shorter than Kubernetes' own defaults, so that an experiment takes
@@ -43,27 +40,6 @@ impl Settings {
             .collect();
         (!differ.is_empty()).then(|| differ.join(", "))
     }
-}
-
-/// What is remembered of a lab, in its state folder.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
-    /// Boot id of the machine that it runs on: after a reboot, what is said here of the kernel is void.
-    pub boot: String,
-    /// The settings in force.
-    pub settings: Settings,
-    /// Kubernetes' binaries.
-    pub kubernetes: PathBuf,
-    /// etcd's binaries.
-    pub etcd: PathBuf,
-    /// The shared tree below every machine.
-    pub base: PathBuf,
-    /// Kernel settings as they were before: name with slashes → value.
-    pub sysctls: BTreeMap<String, String>,
-    /// Whether the route of [`super::topology::BLOCK`] was added by us.
-    pub route: bool,
-    /// Whether the route of [`super::topology::BLOCK6`] was added by us.
-    pub route6: bool,
 }
 
 #[cfg(test)]

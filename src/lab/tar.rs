@@ -71,9 +71,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let file = folder.path().join("a.tar");
         std::fs::write(&file, a.finish()).expect("written");
-        let list = Call::new("tar", ["--numeric-owner", "--utc", "-tvf"].map(String::from).into_iter().chain([
-            file.display().to_string(),
-        ]))
+        let list = Call::new(
+            "tar",
+            ["--numeric-owner", "--utc", "-tvf"]
+                .map(String::from)
+                .into_iter()
+                .chain([file.display().to_string()]),
+        )
         .run()
         .expect("tar reads it");
         insta::assert_snapshot!(list);

@@ -8,20 +8,16 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The lab's network namespace: core router and seat of the controller.
-pub const NAMESPACE: &str = "rackrift";
-/// Where a process finds that namespace.
-pub const NAMESPACE_PATH: &str = "/run/netns/rackrift";
 /// What may never leave the machine, IPv4.
-pub const BLOCK: &str = "198.18.0.0/15";
+pub(super) const BLOCK: &str = "198.18.0.0/15";
 /// What may never leave the machine, IPv6.
-pub const BLOCK6: &str = "fd18::/16";
+pub(super) const BLOCK6: &str = "fd18::/16";
 /// The range of the cluster's service addresses.
-pub const SERVICES: &str = "198.19.0.0/16";
+pub(super) const SERVICES: &str = "198.19.0.0/16";
 /// The bridge of the management network.
-pub const MANAGEMENT_BRIDGE: &str = "brmgmt";
+pub(super) const MANAGEMENT_BRIDGE: &str = "brmgmt";
 /// The controller on the management network.
-pub const CONTROLLER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+pub(super) const CONTROLLER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
 /// What fails together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,13 +175,13 @@ impl Machine {
 }
 
 /// The machines of a role, in order.
-pub fn with_role(role: Role) -> impl Iterator<Item = Machine> {
+pub(super) fn with_role(role: Role) -> impl Iterator<Item = Machine> {
     MACHINES.into_iter().filter(move |m| m.role == role)
 }
 
 /// The load balancer.
 #[must_use]
-pub const fn balancer() -> Machine {
+pub(super) const fn balancer() -> Machine {
     MACHINES[7]
 }
 

@@ -4,14 +4,13 @@
 //! * Every selector of the scenario is resolved here, before anything is touched; one that matches nobody is an
 //!   error of the scenario.
 
-use rackrift_checkers::facts::{
-    Expect, Facts, FaultFacts, LeaseFacts, NodeFlags, PodsFacts, RackFacts, Takeover,
-};
+use rackrift_checkers::facts::{ClientFacts, Expect, Facts, FaultFacts, PodsFacts, RackFacts, Takeover};
 
 use super::scenario::{CutSpec, FaultSpec, Scenario};
 use crate::fault::shape::{Edges, Shape};
 use crate::inventory::Inventory;
 use crate::inventory::selector::Selector;
+use crate::kube::flags::InForce;
 
 /// Why a scenario does not fit an inventory.
 #[derive(Debug, thiserror::Error)]
@@ -106,17 +105,6 @@ pub fn isolated(cut: &PlannedCut, inventory: &Inventory) -> Vec<String> {
     lost
 }
 
-/// What the cluster says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InForce {
-    /// Versions by name.
-    pub versions: Vec<(String, String)>,
-    /// Elected components and their flags.
-    pub leases: Vec<LeaseFacts>,
-    /// The node life cycle's flags.
-    pub nodes: NodeFlags,
-}
-
 /// What is known of a run before it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
@@ -128,6 +116,8 @@ pub struct Opening {
     pub started: String,
     /// The pods workload.
     pub pods: Vec<PodsFacts>,
+    /// The clients of the lease workload.
+    pub clients: Vec<ClientFacts>,
 }
 
 /// The facts of a run as they stand before it starts; length, hosts and ending are filled in at its end.
@@ -158,7 +148,8 @@ pub fn facts(
     let lost: Vec<&String> = faults.iter().flat_map(|f| &f.isolated).collect();
     let control: Vec<&str> =
         inventory.hosts().filter(|h| h.has_role("control-plane")).map(|h| h.name.as_str()).collect();
-    let from = control.iter().find(|h| resolved.leaders_on.iter().any(|l| l == *h)).copied().unwrap_or_default();
+    let from =
+        control.iter().find(|h| resolved.leaders_on.iter().any(|l| l == *h)).copied().unwrap_or_default();
     let to: Vec<String> =
         control.iter().filter(|h| !lost.iter().any(|l| l == *h)).map(|h| (*h).to_owned()).collect();
     let duplicates = opening
@@ -189,6 +180,7 @@ pub fn facts(
         nodes: in_force.nodes,
         faults,
         pods: opening.pods,
+        clients: opening.clients,
         expect: Expect {
             takeovers: scenario
                 .expect

@@ -38,17 +38,33 @@ pub struct Held {
     pub trouble: Option<String>,
 }
 
+impl Held {
+    /// Adds how a further cut of the same run went.
+    pub fn add(&mut self, other: Self) {
+        self.dirty.extend(other.dirty);
+        self.ends.extend(other.ends);
+        if self.trouble.is_none() {
+            self.trouble = other.trouble;
+        }
+    }
+}
+
 /// Plans a cut on the hosts as they are now.
 ///
 /// # Errors
 /// Why it is refused; nothing was touched.
-pub async fn plan(remote: &Arc<dyn Remote>, inventory: &Inventory, cut: &PlannedCut) -> Result<Plan, String> {
+pub async fn plan(
+    remote: &Arc<dyn Remote>,
+    inventory: &Inventory,
+    cut: &PlannedCut,
+    id: FaultId,
+) -> Result<Plan, String> {
     let named: BTreeSet<&String> = cut.sets.0.iter().chain(&cut.sets.1).collect();
     let hosts: Vec<String> =
         inventory.hosts().map(|h| h.name.clone()).filter(|h| named.contains(h)).collect();
     let survey = survey(remote, &hosts).await;
     let request = Request {
-        id: FaultId::fresh(),
+        id,
         name: cut.spec.name.clone(),
         edges: cut.edges.clone(),
         targets: inventory.hosts().map(|h| Target::of(h, inventory)).collect(),
@@ -84,7 +100,10 @@ pub async fn hold(
     held
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call, split off so that the marks' sender is dropped by its end")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call, split off so that the marks' sender is dropped by its end"
+)]
 async fn live(
     remote: &Arc<dyn Remote>,
     plan: Plan,
@@ -141,4 +160,3 @@ fn scribe(recorder: &Recorder) -> (mpsc::UnboundedSender<Mark>, tokio::task::Joi
     });
     (sender, task)
 }
-

@@ -1,10 +1,11 @@
 //! The scenarios and suites that come with the program, and those of the user.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use include_dir::{Dir, include_dir};
 
 use super::scenario::{Scenario, Suite};
+use crate::yaml;
 
 static WORKLOADS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/workloads");
 
@@ -28,22 +29,9 @@ pub enum LibraryError {
         /// What there is.
         known: String,
     },
-    /// The file could not be read.
-    #[error("failed to read {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The file is not a scenario or suite.
-    #[error("{origin}: {message}")]
-    Malformed {
-        /// The file, or the embedded name.
-        origin: String,
-        /// Line, column, the line itself, and what would be right.
-        message: String,
-    },
+    /// The file can't be read, or is not a scenario or suite.
+    #[error(transparent)]
+    Flawed(#[from] yaml::Flaw),
 }
 
 /// All embedded scenarios and suites: `(kind, name, what it is for)`.
@@ -78,7 +66,7 @@ pub fn choose(name: &str) -> Result<Chosen, LibraryError> {
         let known: Vec<String> = embedded().into_iter().map(|(_, n, _)| n).collect();
         return Err(LibraryError::Unknown { name: name.to_owned(), known: known.join(", ") });
     }
-    let text = read(path)?;
+    let text = yaml::read(path)?;
     if text.lines().any(|l| l.starts_with("suite:")) {
         suite(name, &text, path.parent())
     } else {
@@ -97,7 +85,7 @@ fn suite(origin: &str, text: &str, folder: Option<&Path>) -> Result<Chosen, Libr
     for name in &suite.scenarios {
         let file = folder.map(|f| f.join(name)).filter(|f| f.is_file());
         let chosen = match (file, embedded_text("scenarios", name)) {
-            (Some(file), _) => single(&file.display().to_string(), &read(&file)?)?,
+            (Some(file), _) => single(&file.display().to_string(), &yaml::read(&file)?)?,
             (None, Some(text)) => single(name, text)?,
             (None, None) => {
                 let known: Vec<&str> = files("scenarios").map(|(n, _)| n).collect();
@@ -109,13 +97,8 @@ fn suite(origin: &str, text: &str, folder: Option<&Path>) -> Result<Chosen, Libr
     Ok(Chosen { name: suite.suite, scenarios })
 }
 
-fn read(path: &Path) -> Result<String, LibraryError> {
-    std::fs::read_to_string(path).map_err(|error| LibraryError::Unreadable { path: path.to_owned(), error })
-}
-
 fn parse<T: serde::de::DeserializeOwned>(text: &str, origin: &str) -> Result<T, LibraryError> {
-    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
-        .map_err(|e| LibraryError::Malformed { origin: origin.to_owned(), message: e.render() })
+    Ok(yaml::Source { origin, text }.parse()?)
 }
 
 fn files(folder: &str) -> impl Iterator<Item = (&'static str, &'static str)> {

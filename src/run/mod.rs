@@ -1,10 +1,14 @@
 //! A run: from a scenario and an inventory to a history on disk.
 
 pub mod arrange;
+pub mod assemble;
+pub mod conductor;
+pub mod faults;
 pub mod length;
 pub mod library;
 pub mod lock;
 pub mod recorder;
 pub mod scenario;
+pub mod settle;
 pub mod stop;
 pub mod tell;

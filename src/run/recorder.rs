@@ -19,11 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use chrono::{SecondsFormat, Utc};
-use rackrift_checkers::history::{Entry, Header, Nanos, Note, Op, OpType, Value};
+use rackrift_checkers::history::{Entry, Header, Nanos, Note, Op, OpType, Value, jsonl};
 use tokio_util::sync::CancellationToken;
-
-/// The version of the format that this recorder writes.
-const FORMAT: u32 = 1;
 
 /// Why a history could not be written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -129,8 +126,8 @@ impl Recorder {
                 }),
             }),
         };
-        let header = Header { rackrift_history: FORMAT, origin: started, run: run.to_owned() };
-        recorder.put(&mut recorder.lock(), &header)?;
+        let header = Header { rackrift_history: jsonl::FORMAT, origin: started, run: run.to_owned() };
+        recorder.put(&mut recorder.lock(), |text| jsonl::push_header(text, &header))?;
         Ok(recorder)
     }
 
@@ -174,7 +171,7 @@ impl Recorder {
             other => other,
         };
         let is_op = matches!(entry, Entry::Op(_));
-        if self.put(&mut sink, &entry).is_ok() && is_op {
+        if self.put(&mut sink, |text| jsonl::push_entry(text, &entry)).is_ok() && is_op {
             sink.written.ops += 1;
         }
     }
@@ -218,21 +215,19 @@ impl Recorder {
             value: step.value,
             error: step.error,
         };
-        self.put(&mut sink, &Entry::Op(op))?;
+        self.put(&mut sink, |text| jsonl::push_entry(text, &Entry::Op(op)))?;
         sink.written.ops += 1;
         Ok(time)
     }
 
-    fn put(&self, sink: &mut Sink, line: &impl serde::Serialize) -> Result<(), RecorderError> {
+    fn put(&self, sink: &mut Sink, push: impl FnOnce(&mut Vec<u8>)) -> Result<(), RecorderError> {
         if let Some(e) = &sink.error {
             return Err(e.clone());
         }
         let mut text = std::mem::take(&mut sink.line);
         text.clear();
-        let done = serde_json::to_writer(&mut text, line).map_err(std::io::Error::other).and_then(|()| {
-            text.push(b'\n');
-            sink.file.write_all(&text)
-        });
+        push(&mut text);
+        let done = sink.file.write_all(&text);
         let size = text.len() as u64;
         sink.line = text;
         match done {

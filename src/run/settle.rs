@@ -12,6 +12,7 @@ use super::tell::Tell;
 use crate::kube::objects::{List, Node, Pod};
 use crate::kube::proxy::ApiServer;
 use crate::workload::namespace::NAMESPACE;
+use crate::workload::pods::manifest::{LABEL, Workload};
 
 /// One question to an API server.
 const ASK: Duration = Duration::from_secs(3);
@@ -60,8 +61,13 @@ async fn missing(servers: &[ApiServer], pods: &[PodsFacts]) -> Option<String> {
             if node.ready() != "True" {
                 return Some(format!("node {} is {} for {}", node.metadata.name, node.ready(), server.host));
             }
-            if let Some(taint) = node.taints().into_iter().find(|t| t.contains("unreachable") || t.contains("not-ready")) {
-                return Some(format!("node {} has the taint {taint} for {}", node.metadata.name, server.host));
+            if let Some(taint) =
+                node.taints().into_iter().find(|t| t.contains("unreachable") || t.contains("not-ready"))
+            {
+                return Some(format!(
+                    "node {} has the taint {taint} for {}",
+                    node.metadata.name, server.host
+                ));
             }
         }
         if pods.is_empty() {
@@ -78,12 +84,52 @@ async fn missing(servers: &[ApiServer], pods: &[PodsFacts]) -> Option<String> {
         if let Some(pod) = seen.iter().find(|p| p.phase() == "Pending") {
             return Some(format!("pod {} is pending for {}", pod.metadata.name, server.host));
         }
-        // A bare pod is never made again; all others come back to their number.
-        let wanted: u32 = pods.iter().filter(|p| p.owner_kind != "Pod").map(|p| p.wanted).sum();
-        let running = seen.iter().filter(|p| p.phase() == "Running").count();
-        if running < wanted as usize {
-            return Some(format!("{running} of {wanted} pods run for {}", server.host));
+        if let Some(short) = pods.iter().find_map(|wanted| short_of(wanted, &seen)) {
+            return Some(format!("{short} for {}", server.host));
         }
     }
     None
+}
+
+/// Says so if fewer pods of an identity run than are wanted. A bare pod is never made again, so none is waited for.
+fn short_of(wanted: &PodsFacts, seen: &[Pod]) -> Option<String> {
+    if wanted.owner_kind == "Pod" {
+        return None;
+    }
+    let of_it = |pod: &&Pod| {
+        let workload = pod.metadata.labels.get(LABEL).and_then(|name| name.parse::<Workload>().ok());
+        workload.is_some_and(|w| w.identity(&pod.metadata.name, pod.node()) == wanted.identity)
+    };
+    let running = seen.iter().filter(of_it).filter(|pod| pod.phase() == "Running").count();
+    (running < wanted.wanted as usize)
+        .then(|| format!("{running} of {} pods of {} run", wanted.wanted, wanted.identity))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(workload: &str, name: &str, phase: &str) -> Pod {
+        let metadata = json!({"name": name, "labels": {LABEL: workload}});
+        let pod = json!({"metadata": metadata, "spec": {"nodeName": "w1"}, "status": {"phase": phase}});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn facts(kind: &str, identity: &str) -> PodsFacts {
+        PodsFacts { identity: identity.into(), owner_kind: kind.into(), wanted: 1, grace_s: 5 }
+    }
+
+    #[test]
+    fn each_identity_needs_its_own_pods() {
+        let seen =
+            [pod("bare", "bare", "Running"), pod("batch", "batch-1", "Failed"), pod("db", "db-0", "Running")];
+        assert_eq!(short_of(&facts("StatefulSet", "rackrift/db-0"), &seen), None);
+        assert_eq!(
+            short_of(&facts("Job", "rackrift/batch"), &seen).as_deref(),
+            Some("0 of 1 pods of rackrift/batch run")
+        );
+        assert_eq!(short_of(&facts("Pod", "rackrift/bare"), &[]), None);
+    }
 }

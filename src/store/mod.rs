@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rackrift_checkers::facts::Facts;
+use rackrift_checkers::history::jsonl::{self, History};
 use rackrift_checkers::history::{Entry, Header};
 use rackrift_checkers::verdict::RunVerdict;
 
@@ -170,6 +171,22 @@ impl RunDir {
     /// [`StoreError`].
     pub fn verdict(&self) -> Result<RunVerdict, StoreError> {
         self.read_json("verdict.json")
+    }
+
+    /// Reads the history. A last line that a killed run left half written is left out, and said.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the line.
+    pub fn history(&self) -> Result<Recorded, StoreError> {
+        let path = self.file("history.jsonl");
+        let bytes = std::fs::read(&path).map_err(io("read", &path))?;
+        let History { header, entries, notes } = jsonl::read(&bytes).map_err(|e| StoreError::Malformed {
+            line: e.line,
+            message: e.to_string(),
+            path: path.clone(),
+        })?;
+        let note = (!notes.is_empty()).then(|| format!("{}: {}", path.display(), notes.join("; ")));
+        Ok(Recorded { header, entries, note })
     }
 
     fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, StoreError> {

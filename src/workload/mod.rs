@@ -2,3 +2,4 @@
 
 pub mod lease;
 pub mod namespace;
+pub mod pods;

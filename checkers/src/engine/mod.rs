@@ -12,6 +12,8 @@
 //!   `ret` the latest possible moment, so that an order is used only where it is certain.
 //! * Operations are named by their position in the slice given.
 
+pub mod lease;
+pub mod search;
 pub mod versioned;
 
 /// The return time of an operation that has no definite outcome.

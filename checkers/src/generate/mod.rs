@@ -1,5 +1,9 @@
 //! Seeded histories, valid and broken, of all kinds.
 
 pub mod chance;
+pub mod clients;
+pub mod register;
+pub mod versioned;
 
 pub use chance::Chance;
+pub use clients::Shape;

@@ -4,7 +4,12 @@
 //! host saw carries an interval [`At`] on that clock, computed from clock samples; wall clocks are data,
 //! never order.
 
+pub mod calls;
+pub mod edn;
 pub mod entry;
+pub mod foreign;
+pub mod jsonl;
+pub mod porcupine_log;
 pub mod time;
 pub mod value;
 

@@ -51,6 +51,33 @@ impl Value {
     }
 }
 
+/// As JSON writes it, but strings bare where that leaves no doubt: `3`, `nil`, `[1 a]`.
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nil => f.write_str("nil"),
+            Self::Bool(b) => write!(f, "{b}"),
+            Self::Int(i) => write!(f, "{i}"),
+            Self::Str(s) if !s.is_empty() && s.chars().all(char::is_alphanumeric) => f.write_str(s),
+            Self::Str(s) => write!(f, "{s:?}"),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if i == 0 { "" } else { " " })?;
+                }
+                f.write_str("]")
+            }
+            Self::Map(pairs) => {
+                f.write_str("{")?;
+                for (i, (name, of)) in pairs.iter().enumerate() {
+                    write!(f, "{}{name}: {of}", if i == 0 { "" } else { ", " })?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -9,6 +9,7 @@
 //! - Every length in a sentence is measured between moments on the controller's clock; "before" is said only of
 //!   what certainly was before.
 
+mod answers;
 mod belief;
 mod converge;
 mod coverage;
@@ -17,6 +18,7 @@ mod duplicates;
 mod evidence;
 mod finding;
 mod index;
+mod leases;
 mod lives;
 mod nodes;
 mod record;
@@ -40,6 +42,7 @@ pub fn judge(facts: &Facts, entries: &[Entry]) -> RunVerdict {
     checks.extend(takeover::check(&index));
     checks.extend(belief::check(&index));
     checks.extend(steal::check(&index));
+    checks.extend(leases::check(facts, entries));
     checks.extend(nodes::check(&index));
     checks.extend(duplicates::check(&index));
     checks.extend(undisturbed::check(&index));
@@ -53,7 +56,7 @@ pub fn judge(facts: &Facts, entries: &[Entry]) -> RunVerdict {
         run: facts.run.clone(),
         scenario: facts.scenario.clone(),
         verdict,
-        answers: Vec::new(),
+        answers: answers::answers(&checks),
         checks,
     }
 }

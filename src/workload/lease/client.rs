@@ -72,7 +72,7 @@ impl Client {
             StdRng::seed_from_u64(shared.config.seed ^ (process + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Self {
             server: server.host.clone(),
-            name: format!("{}-{}", server.host, number + 1),
+            name: super::client_name(server, number),
             number,
             process,
             connection: server.client(),

@@ -85,6 +85,12 @@ pub struct LeaseRun {
     shared: Arc<Shared>,
 }
 
+/// The name of an API server's client, from 0: that of its lines in the history.
+#[must_use]
+pub fn client_name(server: &ApiServer, number: u32) -> String {
+    format!("{}-{}", server.host, number + 1)
+}
+
 /// `namespace/name` of each lease of the workload.
 pub fn keys(config: &LeaseConfig) -> impl Iterator<Item = String> + '_ {
     (0..config.keys).map(|i| format!("{NAMESPACE}/{}", wire::name(i as usize)))

@@ -1,0 +1,58 @@
+//! Are the clients' lease histories linearizable by resourceVersion.
+
+use super::finding::Finding;
+use super::wording::{counted, short_list};
+use crate::engine::lease::{Answer, Counts, LeaseCheck, check_leases};
+use crate::facts::Facts;
+use crate::history::Entry;
+use crate::verdict::{CheckResult, Class, Verdict};
+
+/// One check over all leases, if the scenario asks for it.
+pub(super) fn check(facts: &Facts, entries: &[Entry]) -> Vec<CheckResult> {
+    if !facts.expect.lease_history {
+        return Vec::new();
+    }
+    vec![linearizable(&check_leases(entries))]
+}
+
+fn linearizable(leases: &[LeaseCheck]) -> CheckResult {
+    let sum = leases.iter().fold(Counts::default(), |sum, lease| sum.plus(lease.counts));
+    let operations = usize::try_from(sum.operations).unwrap_or(usize::MAX);
+    let all = format!(
+        "{} on {}",
+        counted(operations, "operation", "operations"),
+        counted(leases.len(), "lease", "leases")
+    );
+    let mut finding = Finding::new("lease-linearizable", "Lease history is linearizable", Class::Promised)
+        .bound("one order explains every answer")
+        .checked(all.clone())
+        .evidence("every client's invocations and answers, with resourceVersions");
+    let mut broken = Vec::new();
+    let mut undecided = Vec::new();
+    for lease in leases {
+        match &lease.answer {
+            Answer::Linearizable => {}
+            Answer::Violation(witness) => broken.push(witness.as_ref().clone()),
+            Answer::Undecided(why) => undecided.push(why.clone()),
+        }
+    }
+    if let Some(first) = broken.first() {
+        let sentence = first.sentence.clone();
+        finding = finding.measured(format!("{} not linearizable", counted(broken.len(), "lease", "leases")));
+        for witness in broken {
+            finding = finding.witness(witness);
+        }
+        return finding.say(Verdict::Fail, sentence);
+    }
+    if operations == 0 {
+        return finding.measured("nothing").invalid("No client did anything, so there was nothing to check.");
+    }
+    if !undecided.is_empty() {
+        return finding.measured("undecided").unknown(short_list(&undecided, 2));
+    }
+    finding.measured(format!("linearizable, {}", counted(operations, "operation", "operations"))).pass(format!(
+        "Linearizable: {all} ({} answered reads, {} writes, {} refusals; {} of unknown outcome) have an order that \
+         explains every answer.",
+        sum.reads, sum.writes, sum.refused, sum.unknown
+    ))
+}

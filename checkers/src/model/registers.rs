@@ -1,0 +1,65 @@
+//! Several registers, read and written together.
+
+use std::collections::BTreeMap;
+
+use crate::engine::search::{Effect, Model};
+use crate::history::Value;
+
+/// Registers by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Registers {
+    /// Their values before the first operation; others hold nil.
+    pub start: BTreeMap<String, Value>,
+}
+
+/// A part of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Micro {
+    /// Reads a register.
+    Read {
+        /// Which.
+        key: String,
+        /// What it held; absent if that is not known.
+        value: Option<Value>,
+    },
+    /// Writes a register.
+    Write {
+        /// Which.
+        key: String,
+        /// What.
+        value: Value,
+    },
+}
+
+impl Model for Registers {
+    type State = BTreeMap<String, Value>;
+    /// Its parts, in order; all take effect at one moment.
+    type Op = Vec<Micro>;
+
+    fn start(&self) -> Self::State {
+        self.start.clone()
+    }
+
+    fn step(&self, state: &Self::State, op: &Vec<Micro>) -> Result<Self::State, String> {
+        let mut next = state.clone();
+        for part in op {
+            match part {
+                Micro::Read { value: None, .. } => {}
+                Micro::Read { key, value: Some(value) } => {
+                    let held = next.get(key).unwrap_or(&Value::Nil);
+                    if held != value {
+                        return Err(format!("cannot read {value} from {key}, it holds {held}"));
+                    }
+                }
+                Micro::Write { key, value } => {
+                    next.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    fn effect(&self, op: &Vec<Micro>) -> Effect {
+        if op.iter().all(|part| matches!(part, Micro::Read { .. })) { Effect::ReadOnly } else { Effect::Any }
+    }
+}

@@ -1,0 +1,89 @@
+//! `rackrift generate`: what is made from the program's own definitions, so that it can't disagree with them.
+
+use std::io::Write;
+use std::path::Path;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::Failure;
+use crate::cli::Cli;
+use crate::inventory::file::InventoryFile;
+use crate::run::scenario::{Scenario, Suite};
+
+/// Prints a shell's completions or the man page; `files` writes the tree's generated files below `.`.
+///
+/// # Errors
+/// If there is no such thing, or it can't be written.
+pub fn generate(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let written = match what {
+        "man" => clap_mangen::Man::new(Cli::command()).render(out),
+        "files" => return files(Path::new(".")),
+        shell => {
+            let shell: Shell = shell.parse().map_err(|_| {
+                Failure::usage(format!(
+                    "`{shell}` cannot be generated; there are man, files, bash, zsh, fish, elvish, powershell"
+                ))
+            })?;
+            clap_complete::generate(shell, &mut Cli::command(), "rackrift", out);
+            Ok(())
+        }
+    };
+    written.map_err(|e| Failure::harness(format!("failed to write to standard output: {e}")))
+}
+
+/// The generated files of the source tree: path and content.
+///
+/// # Errors
+/// If one can't be rendered.
+pub fn generated() -> Result<Vec<(&'static str, String)>, Failure> {
+    fn json<T: schemars::JsonSchema>() -> Result<String, Failure> {
+        let mut text = serde_json::to_string_pretty(&schemars::schema_for!(T)).map_err(Failure::harness)?;
+        text.push('\n');
+        Ok(text)
+    }
+    Ok(vec![
+        ("inventories/inventory.schema.json", json::<InventoryFile>()?),
+        ("workloads/scenario.schema.json", json::<Scenario>()?),
+        ("workloads/suite.schema.json", json::<Suite>()?),
+        ("docs/verdict.schema.json", json::<rackrift_checkers::verdict::RunVerdict>()?),
+        ("docs/run.schema.json", json::<rackrift_checkers::facts::Facts>()?),
+    ])
+}
+
+fn files(root: &Path) -> Result<(), Failure> {
+    for (path, text) in generated()? {
+        std::fs::write(root.join(path), text)
+            .map_err(|e| Failure::harness(format!("failed to write {path}: {e}")))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_files_are_what_is_in_the_tree() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (path, text) in generated().unwrap() {
+            let on_disk = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+            assert!(on_disk == text, "{path} is stale: run `cargo run -- generate files`");
+        }
+    }
+
+    #[test]
+    fn completions_and_man_page_name_every_verb() {
+        for what in ["man", "bash", "zsh", "fish"] {
+            let mut out = Vec::new();
+            generate(what, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            for verb in
+                ["demo", "lab", "preflight", "plan", "run", "heal", "status", "check", "report", "list"]
+            {
+                assert!(text.contains(verb), "{what}: {verb}");
+            }
+        }
+        assert!(generate("tcsh", &mut Vec::new()).is_err());
+    }
+}
