@@ -133,9 +133,8 @@ fn without_code(text: &str) -> String {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         if rest.starts_with('\\') {
-            // An escaped character, whatever it is.
+            // An escaped character, whatever it is, does not act.
             let end = rest.char_indices().nth(2).map_or(rest.len(), |(i, _)| i);
-            out.push_str(&rest[..end]);
             rest = &rest[end..];
             continue;
         }
