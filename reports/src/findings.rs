@@ -13,7 +13,9 @@ use crate::words::{self, Word};
 pub(crate) struct Finding<'a> {
     /// From 1.
     pub(crate) number: usize,
-    /// The check that it belongs to.
+    /// Place of the check that it belongs to in the verdict.
+    pub(crate) place: usize,
+    /// That check.
     pub(crate) check: &'a CheckResult,
     /// What was found.
     pub(crate) witness: &'a Witness,
@@ -33,15 +35,15 @@ pub(crate) const MOST: usize = 20;
 
 /// Findings in order, and how many more there are in `verdict.json`.
 pub(crate) fn of(verdict: &RunVerdict) -> (Vec<Finding<'_>>, usize) {
-    let mut checks: Vec<&CheckResult> = verdict.checks.iter().collect();
-    checks.sort_by_key(|check| order(check));
+    let mut checks: Vec<(usize, &CheckResult)> = verdict.checks.iter().enumerate().collect();
+    checks.sort_by_key(|(_, check)| order(check));
     let mut findings = Vec::new();
     let mut more = 0;
-    for check in checks {
+    for (place, check) in checks {
         more += check.witnesses.len().saturating_sub(MOST);
         for witness in check.witnesses.iter().take(MOST) {
             let number = findings.len() + 1;
-            findings.push(Finding { number, check, witness, word: words::of_check(check) });
+            findings.push(Finding { number, place, check, witness, word: words::of_check(check) });
         }
     }
     (findings, more)
@@ -60,10 +62,11 @@ pub(crate) fn order(check: &CheckResult) -> u8 {
     }
 }
 
-/// The checks that are not well: what a reader must look at first, gravest first.
-pub(crate) fn troubles(verdict: &RunVerdict) -> Vec<&CheckResult> {
-    let mut checks: Vec<&CheckResult> = verdict.checks.iter().filter(|c| order(c) < 4).collect();
-    checks.sort_by_key(|check| order(check));
+/// The checks that are not well, with their places in the verdict: what a reader must look at first, gravest first.
+pub(crate) fn troubles(verdict: &RunVerdict) -> Vec<(usize, &CheckResult)> {
+    let mut checks: Vec<(usize, &CheckResult)> =
+        verdict.checks.iter().enumerate().filter(|(_, c)| order(c) < 4).collect();
+    checks.sort_by_key(|(_, check)| order(check));
     checks
 }
 

@@ -68,7 +68,7 @@ fn troubles(out: &mut String, verdict: &RunVerdict) {
         return;
     }
     let _ = writeln!(out, "## What is wrong\n");
-    for check in troubles.iter().take(MOST_ROWS) {
+    for (_, check) in troubles.iter().take(MOST_ROWS) {
         let word = words::of_check(check);
         let _ = writeln!(
             out,
@@ -121,7 +121,7 @@ fn all_findings(out: &mut String, verdict: &RunVerdict, story: &Story) {
         return;
     }
     let _ = writeln!(out, "## Findings\n");
-    for Finding { number, check, witness, word } in &found {
+    for Finding { number, check, witness, word, .. } in &found {
         let _ = writeln!(
             out,
             "{number}. {} **{}** ({}): {}",

@@ -52,7 +52,7 @@ fn rows<'a>(entries: &'a [SuiteEntry<'a>]) -> Vec<Row<'a>> {
         href: href(entry.folder),
         length: words::length(entry.facts.length),
         tally: findings::tally(entry.verdict),
-        trouble: findings::troubles(entry.verdict).iter().take(3).map(|c| c.sentence.as_str()).collect(),
+        trouble: findings::troubles(entry.verdict).iter().take(3).map(|(_, c)| c.sentence.as_str()).collect(),
     };
     entries.iter().map(row).collect()
 }

@@ -117,7 +117,7 @@ impl Page {
     }
 
     fn troubles(&mut self, verdict: &RunVerdict, story: &Story) {
-        for check in findings::troubles(verdict).into_iter().take(MOST_ROWS) {
+        for (_, check) in findings::troubles(verdict).into_iter().take(MOST_ROWS) {
             let word = words::of_check(check);
             self.line("");
             let head = self.word(word);

@@ -26,6 +26,10 @@ use rows::{AnswerRow, CheckRow, ClientRow, FaultRow, FindingRow, HostRow, Legend
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("../../templates/report.css");
 
+/// Most checks named at the top, and most findings: a page with more of them is not read.
+const MOST_TROUBLES: usize = 20;
+const MOST_FINDINGS: usize = 100;
+
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Page<'a> {
@@ -42,6 +46,7 @@ struct Page<'a> {
     kubernetes: String,
     answers: Vec<AnswerRow>,
     troubles: Vec<CheckRow<'a>>,
+    more_troubles: usize,
     timeline: Option<String>,
     legend: Vec<Legend>,
     moments: Vec<MomentRow>,
@@ -49,12 +54,14 @@ struct Page<'a> {
     findings: Vec<FindingRow<'a>>,
     more_findings: usize,
     checks: Vec<CheckRow<'a>>,
+    more_checks: usize,
     classes: Vec<(&'static str, &'static str)>,
     topology: Option<topology::Topology>,
     faults: Vec<FaultRow>,
     latency: Option<String>,
     clients: Vec<ClientRow>,
     hosts: Vec<HostRow<'a>>,
+    more_hosts: usize,
     notes: Vec<(String, String)>,
     more_notes: usize,
     flags: Vec<(String, String)>,
@@ -66,7 +73,11 @@ struct Page<'a> {
 #[must_use]
 pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
     let story = Story::tell(facts, entries);
-    let (found, more_findings) = findings::of(verdict);
+    let (mut found, mut more_findings) = findings::of(verdict);
+    more_findings += found.len().saturating_sub(MOST_FINDINGS);
+    found.truncate(MOST_FINDINGS);
+    let anchors = rows::anchors(verdict);
+    let check = |place, check| CheckRow::new(check, rows::anchor(&anchors, place));
     let (moments, more_moments) = rows::moments(&story);
     let (notes, more_notes) = rows::notes(entries, story.zero);
     let has_matter = !story.groups.is_empty() || !story.clients.is_empty();
@@ -82,21 +93,31 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
         clocks: story.clocks.bound.map(words::length),
         clean: facts.hosts.iter().filter(|h| h.clean.is_none()).count(),
         kubernetes: rows::versions(facts),
-        answers: rows::answers(verdict),
-        troubles: findings::troubles(verdict).into_iter().take(rows::MOST).map(CheckRow::new).collect(),
+        answers: rows::answers(verdict, &anchors),
+        troubles: findings::troubles(verdict)
+            .into_iter()
+            .take(MOST_TROUBLES)
+            .map(|(at, c)| check(at, c))
+            .collect(),
+        more_troubles: findings::troubles(verdict).len().saturating_sub(MOST_TROUBLES),
         timeline: has_matter.then(|| timeline::draw(&story, &rows::flags(&found))),
         legend: rows::legend(facts, &story),
         moments,
         more_moments,
-        findings: found.iter().map(|f| FindingRow::new(f, story.zero)).collect(),
+        findings: found
+            .iter()
+            .map(|f| FindingRow::new(f, rows::anchor(&anchors, f.place), story.zero))
+            .collect(),
         more_findings,
-        checks: verdict.checks.iter().take(rows::MOST).map(CheckRow::new).collect(),
+        checks: verdict.checks.iter().take(rows::MOST).enumerate().map(|(at, c)| check(at, c)).collect(),
+        more_checks: verdict.checks.len().saturating_sub(rows::MOST),
         classes: rows::classes(verdict),
         topology: topology::draw(facts, &story),
         faults: story.faults.iter().take(rows::MOST).map(|f| FaultRow::new(f, story.zero)).collect(),
         latency: rates::latency(&story),
         clients: story.clients.iter().take(rows::MOST).map(ClientRow::new).collect(),
-        hosts: facts.hosts.iter().map(HostRow::new).collect(),
+        hosts: rows::hosts(facts),
+        more_hosts: facts.hosts.len().saturating_sub(rows::MOST),
         notes,
         more_notes,
         flags: rows::flags_in_force(facts),

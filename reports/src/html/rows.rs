@@ -4,6 +4,8 @@
 //! - Nothing here is markup: the template escapes every string.
 //! - Every list has an upper size, and says how many more there were.
 
+use std::collections::HashSet;
+
 use rackrift_checkers::facts::{Facts, HostFacts};
 use rackrift_checkers::history::{Entry, Nanos};
 use rackrift_checkers::verdict::{CheckResult, Class, RunVerdict};
@@ -33,11 +35,29 @@ pub(super) struct AnswerRow {
     pub(super) checks: Vec<(String, String)>,
 }
 
+/// An anchor for each check in the verdict's order: its id as a slug, told apart where two ids make one slug.
+pub(super) fn anchors(verdict: &RunVerdict) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::new();
+    let anchor = |(place, check): (usize, &CheckResult)| {
+        let mut anchor = format!("check-{}", slug(&check.id));
+        while !taken.insert(anchor.clone()) {
+            anchor = format!("{anchor}-{place}");
+        }
+        anchor
+    };
+    verdict.checks.iter().take(MOST).enumerate().map(anchor).collect()
+}
+
+/// The anchor of a check, or of the table where it has no row.
+pub(super) fn anchor(anchors: &[String], place: usize) -> String {
+    anchors.get(place).cloned().unwrap_or_else(|| "checks".to_owned())
+}
+
 /// The headline answers.
-pub(super) fn answers(verdict: &RunVerdict) -> Vec<AnswerRow> {
+pub(super) fn answers(verdict: &RunVerdict, anchors: &[String]) -> Vec<AnswerRow> {
     let title = |id: &String| {
-        let check = verdict.checks.iter().take(MOST).find(|c| c.id == *id)?;
-        Some((format!("check-{}", slug(id)), check.title.clone()))
+        let place = verdict.checks.iter().take(MOST).position(|c| c.id == *id)?;
+        Some((anchor(anchors, place), verdict.checks[place].title.clone()))
     };
     let row = |a: &rackrift_checkers::verdict::Answer| AnswerRow {
         question: a.question.clone(),
@@ -85,11 +105,11 @@ pub(super) struct CheckRow<'a> {
 }
 
 impl<'a> CheckRow<'a> {
-    pub(super) fn new(check: &'a CheckResult) -> Self {
+    pub(super) fn new(check: &'a CheckResult, anchor: String) -> Self {
         let not_promised = check.class == Class::NotPromised && !check.witnesses.is_empty();
         Self {
             check,
-            anchor: format!("check-{}", slug(&check.id)),
+            anchor,
             word: words::of_check(check),
             class: words::class(check.class),
             sentence: words::lengths(&check.sentence),
@@ -131,7 +151,7 @@ pub(super) struct FindingRow<'a> {
 }
 
 impl<'a> FindingRow<'a> {
-    pub(super) fn new(finding: &Finding<'a>, zero: Nanos) -> Self {
+    pub(super) fn new(finding: &Finding<'a>, anchor: String, zero: Nanos) -> Self {
         let witness = finding.witness;
         let exhibits = witness.exhibits.iter().map(|e| ExhibitRow {
             when: match e.to {
@@ -147,7 +167,7 @@ impl<'a> FindingRow<'a> {
         Self {
             number: finding.number,
             title: &finding.check.title,
-            anchor: format!("check-{}", slug(&finding.check.id)),
+            anchor,
             rule: &witness.rule,
             word: finding.word,
             when: finding.at().map(|at| words::moment(at.lo, zero)),
@@ -351,6 +371,14 @@ impl<'a> HostRow<'a> {
     pub(super) fn new(host: &'a HostFacts) -> Self {
         Self { host, same: host.rules_before == host.rules_after }
     }
+}
+
+/// The hosts, those that are not clean first.
+pub(super) fn hosts(facts: &Facts) -> Vec<HostRow<'_>> {
+    let mut hosts: Vec<HostRow<'_>> = facts.hosts.iter().map(HostRow::new).collect();
+    hosts.sort_by_key(|row| row.host.clean.is_none() && row.same);
+    hosts.truncate(MOST);
+    hosts
 }
 
 /// Notes with their moments, and how many were left out.

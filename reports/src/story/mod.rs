@@ -139,10 +139,14 @@ pub(crate) struct Group {
 const MOST_LANES: usize = 60;
 /// Most spans and most marks of a lane; a lane is under a thousand pixels wide.
 const MOST_PER_LANE: usize = 400;
+/// Most spans, and most marks, of the whole picture: each costs some hundred bytes of the page. Where there are too
+/// many lanes for [`MOST_PER_LANE`] each, all get the same share, but never less than [`LEAST_PER_LANE`].
+const MOST_IN_ALL: usize = 900;
+const LEAST_PER_LANE: usize = 4;
 
 impl Group {
-    /// Keeps the first [`MOST_LANES`] lanes and the longest spans of each, and says what went.
-    fn capped(mut self) -> Self {
+    /// Keeps the first [`MOST_LANES`] lanes and the longest spans of each, at most `most`, and says what went.
+    fn capped(mut self, most: usize) -> Self {
         if self.lanes.len() > MOST_LANES {
             self.dropped.push(format!("{} not drawn", words::counted(self.lanes.len() - MOST_LANES, "lane")));
             self.lanes.truncate(MOST_LANES);
@@ -150,14 +154,14 @@ impl Group {
         }
         let (mut spans, mut marks) = (0, 0);
         for lane in &mut self.lanes {
-            if lane.spans.len() > MOST_PER_LANE {
-                spans += lane.spans.len() - MOST_PER_LANE;
+            if lane.spans.len() > most {
+                spans += lane.spans.len() - most;
                 lane.spans.sort_by_key(|s| std::cmp::Reverse(s.to.saturating_sub(s.from)));
-                lane.spans.truncate(MOST_PER_LANE);
+                lane.spans.truncate(most);
                 lane.spans.sort_by_key(|s| s.from);
             }
-            marks += lane.marks.len().saturating_sub(MOST_PER_LANE);
-            lane.marks.truncate(MOST_PER_LANE);
+            marks += lane.marks.len().saturating_sub(most);
+            lane.marks.truncate(most);
         }
         if spans > 0 {
             self.dropped.push(format!("the {} not drawn", words::counted(spans, "shortest span")));
@@ -165,10 +169,10 @@ impl Group {
         if marks > 0 {
             self.dropped.push(format!("{} not drawn", words::counted(marks, "later mark")));
         }
-        if self.windows.len() > MOST_PER_LANE {
-            let gone = self.windows.len() - MOST_PER_LANE;
+        if self.windows.len() > most {
+            let gone = self.windows.len() - most;
             self.dropped.push(format!("{} not drawn", words::counted(gone, "later window")));
-            self.windows.truncate(MOST_PER_LANE);
+            self.windows.truncate(most);
         }
         self
     }
@@ -210,7 +214,10 @@ impl Story {
         groups.extend(leases::groups(facts, &racks, entries, end));
         groups.push(nodes::group(entries, end));
         groups.push(pods::group(facts, &racks, entries, end));
-        let groups = groups.into_iter().filter(|g| !g.lanes.is_empty()).map(Group::capped).collect();
+        groups.retain(|g| !g.lanes.is_empty());
+        let lanes: usize = groups.iter().map(|g| g.lanes.len().min(MOST_LANES)).sum();
+        let most = (MOST_IN_ALL / lanes.max(1)).clamp(LEAST_PER_LANE, MOST_PER_LANE);
+        let groups = groups.into_iter().map(|g| g.capped(most)).collect();
         let clients = clients::lanes(facts, &racks, entries);
         let clocks = Clocks::new(entries);
         Self { end, zero, zero_name, faults, groups, clients, clocks, lines: entries.len() }
