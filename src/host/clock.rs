@@ -128,7 +128,8 @@ mod tests {
         let (time, wall) = parse(&format!("120.07 {boot} 1764547200123456789\n")).unwrap();
         assert_eq!(
             (time.mono, time.boot.as_str(), wall),
-            (120_070_000_000, boot, Some(1_764_547_200_123_456_789))
+            (120_070_000_000, "5b5a2d0e8f0a4c399f2c0d4c0a1b2c3d", Some(1_764_547_200_123_456_789)),
+            "as the journal writes boot ids"
         );
         // busybox's date knows no nanoseconds.
         assert_eq!(parse(&format!("120.07 {boot} 1764547200N")).unwrap().1, None);

@@ -40,6 +40,12 @@ pub fn nonce() -> String {
     format!("{:016x}", rand::random::<u64>())
 }
 
+/// The texts of the begin and of the end mark; the exit status follows the latter after a space.
+#[must_use]
+pub fn marks(nonce: &str) -> (String, String) {
+    (format!("RR-BEGIN {nonce}"), format!("RR-END {nonce}"))
+}
+
 /// Wraps a script for `sh -s`.
 ///
 /// The limit is rounded up to whole seconds, which every `timeout` understands; over it the script's process
@@ -105,9 +111,10 @@ impl Sift {
     /// For one stream of the script with that nonce; keeps at most `cap` bytes, the first ones.
     #[must_use]
     pub fn new(nonce: &str, cap: usize) -> Self {
+        let (begin, end) = marks(nonce);
         Self {
-            begin: format!("RR-BEGIN {nonce}\n").into_bytes(),
-            end: format!("\nRR-END {nonce}").into_bytes(),
+            begin: format!("{begin}\n").into_bytes(),
+            end: format!("\n{end}").into_bytes(),
             held: Vec::new(),
             place: Place::Before,
             noise: Vec::new(),
@@ -184,11 +191,6 @@ impl Sift {
             Place::After(rest) => rest.parse().ok(),
             _ => None,
         }
-    }
-
-    /// Takes the output that is certain to be the script's so far; for readers of a stream.
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.kept)
     }
 
     /// The last line of what came before the begin mark: why another program answered, most likely.
