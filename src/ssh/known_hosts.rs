@@ -224,10 +224,8 @@ mod tests {
         assert!(!known(&format!("[rack-a]:2222 {ONE}")));
         assert_eq!(standing(&format!("[rack-a]:2222 {ONE}"), "rack-a", 2222), Standing::Known);
         assert_eq!(standing(&format!("rack-b {ONE}"), "rack-a", 22), Standing::Unknown);
-        assert_eq!(
-            standing(&format!("rack-a ssh-dss AAAAB3NzaC1kc3M=\nrack-a 1024 65537 12345\n"), "rack-a", 22),
-            Standing::Unknown
-        );
+        let old = "rack-a ssh-dss AAAAB3NzaC1kc3M=\nrack-a 1024 65537 12345\n";
+        assert_eq!(standing(old, "rack-a", 22), Standing::Unknown);
         assert_eq!(standing(&format!("@cert-authority * {ONE}"), "rack-a", 22), Standing::Unknown);
         let revoked = format!("rack-a {ONE}\n@revoked * {ONE}");
         assert_eq!(standing(&revoked, "rack-a", 22), Standing::Revoked(2));
@@ -240,6 +238,7 @@ mod tests {
 
     /// Made by OpenSSH itself, so that the hash is not ours on both sides.
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn hashed_names_as_ssh_keygen_writes_them() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("known_hosts");
