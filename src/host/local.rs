@@ -45,7 +45,7 @@ impl Namespaces {
     }
 
     fn spawn(&self, host: &str) -> Result<Child, String> {
-        let namespace = self.hosts.get(host).ok_or_else(|| format!("{host}: no such host"))?;
+        let namespace = self.hosts.get(host).ok_or_else(|| "there is no such host".to_owned())?;
         let mut command = match namespace {
             Some(name) => {
                 let mut c = Command::new("ip");
@@ -59,7 +59,7 @@ impl Namespaces {
             }
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().map_err(|e| format!("{host}: the shell cannot be started: {e}"))
+        command.spawn().map_err(|e| format!("the shell cannot be started: {e}"))
     }
 
     async fn run_script(&self, host: &str, script: &Script) -> Outcome {
@@ -73,7 +73,7 @@ impl Namespaces {
         let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Outcome::Refused { reason: format!("{host}: the shell has no pipes") };
+            return Outcome::Refused { reason: "the shell has no pipes".to_owned() };
         };
         // In a task of its own: a script larger than a pipe is read only as fast as the shell reads it.
         tokio::spawn(async move {
@@ -104,12 +104,9 @@ impl Namespaces {
         let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(format!("{host}: the shell has no pipes"));
+            return Err("the shell has no pipes".to_owned());
         };
-        stdin
-            .write_all(text.as_bytes())
-            .await
-            .map_err(|e| format!("{host}: the shell does not read: {e}"))?;
+        stdin.write_all(text.as_bytes()).await.map_err(|e| format!("the shell does not read: {e}"))?;
         let (lines, receiver) = mpsc::channel(super::lines::QUEUE);
         let mut split = super::lines::Split::new(&nonce, script.cap);
         tokio::spawn(async move {
