@@ -1,15 +1,16 @@
 //! Runs of every size give a whole report: none, little, and far too much.
 
+mod markup;
 mod support;
 
-use rackrift_checkers::facts::{ClientFacts, PodsFacts, RackFacts};
+use rackrift_checkers::facts::{ClientFacts, Expect, Facts, NodeFlags, PodsFacts, RackFacts};
 use rackrift_checkers::history::{
     At, Belief, BeliefEvent, ClockSample, Entry, FaultMark, FaultPhase, HostTime, LeaseSeen, NodeSeen, Note,
     Op, OpType, PodSeen, PodSource, PodState, Value,
 };
-use rackrift_checkers::verdict::{CheckResult, Class, Exhibit, Verdict, Witness};
+use rackrift_checkers::verdict::{CheckResult, Class, Exhibit, RunVerdict, Verdict, Witness};
 use rackrift_reports::{SuiteEntry, html, junit, markdown, suite_html, suite_markdown, terminal};
-use support::{Run, markup, nothing, sample};
+use support::{Run, sample};
 
 fn all(run: &Run) -> [String; 4] {
     let Run { facts, verdict, entries } = run;
@@ -168,7 +169,7 @@ fn entry(i: u64, time: u64) -> Entry {
             via: format!("api:h0-{}", i % 3),
             node: format!("h1-{}", i % 150),
             version: i,
-            ready: if i % 3 == 0 { "True" } else { "Unknown" }.to_owned(),
+            ready: if i.is_multiple_of(3) { "True" } else { "Unknown" }.to_owned(),
             taints: Vec::new(),
         }),
         5 => Entry::Fault(FaultMark {
@@ -211,4 +212,38 @@ fn half_a_million_entries_give_a_report_under_three_megabytes() {
     assert!(page.contains("not drawn"), "what is left out is said");
     let suite = [SuiteEntry { facts: &run.facts, verdict: &run.verdict, folder: "a" }];
     assert!(suite_html(&suite).len() < 100_000);
+}
+
+/// A run of which nothing is known.
+fn nothing() -> Run {
+    let facts = Facts {
+        rackrift_run: 1,
+        run: String::new(),
+        scenario: String::new(),
+        purpose: String::new(),
+        seed: 0,
+        started: String::new(),
+        length: 0,
+        lab: String::new(),
+        versions: Vec::new(),
+        racks: Vec::new(),
+        leases: Vec::new(),
+        nodes: NodeFlags { monitor_period: 0, grace_period: 0, heartbeat: 0, toleration: 0 },
+        faults: Vec::new(),
+        pods: Vec::new(),
+        clients: Vec::new(),
+        expect: Expect::default(),
+        hosts: Vec::new(),
+        converge_s: 0,
+        cut_short: None,
+    };
+    let verdict = RunVerdict {
+        rackrift_verdict: 1,
+        run: String::new(),
+        scenario: String::new(),
+        verdict: Verdict::Skipped,
+        answers: Vec::new(),
+        checks: Vec::new(),
+    };
+    Run { facts, verdict, entries: Vec::new() }
 }

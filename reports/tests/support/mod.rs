@@ -1,27 +1,25 @@
-//! What the report tests share: the sample run, and a strict reader of the markup that is written.
-
-pub mod markup;
+//! What the report tests share: the sample run.
 
 use std::path::PathBuf;
 
-use rackrift_checkers::facts::{Expect, Facts, NodeFlags};
+use rackrift_checkers::facts::Facts;
 use rackrift_checkers::history::Entry;
-use rackrift_checkers::verdict::{RunVerdict, Verdict};
+use rackrift_checkers::verdict::RunVerdict;
 
 /// A run as the reports get it.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub(crate) struct Run {
     /// `run.json`.
-    pub facts: Facts,
+    pub(crate) facts: Facts,
     /// `verdict.json`.
-    pub verdict: RunVerdict,
+    pub(crate) verdict: RunVerdict,
     /// `history.jsonl` without its header.
-    pub entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// The sample run of the judge: what `checkers/examples/sample_run.rs` prints.
 #[must_use]
-pub fn sample() -> Run {
+pub(crate) fn sample() -> Run {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/rack-split");
     let read =
         |name: &str| std::fs::read_to_string(dir.join(name)).expect("because the fixture is in the tree");
@@ -31,39 +29,4 @@ pub fn sample() -> Run {
         verdict: serde_json::from_str(&read("verdict.json")).expect("because the sample's verdict is valid"),
         entries: read("history.jsonl").lines().skip(1).map(entry).collect(),
     }
-}
-
-/// A run of which nothing is known.
-#[must_use]
-pub fn nothing() -> Run {
-    let facts = Facts {
-        rackrift_run: 1,
-        run: String::new(),
-        scenario: String::new(),
-        purpose: String::new(),
-        seed: 0,
-        started: String::new(),
-        length: 0,
-        lab: String::new(),
-        versions: Vec::new(),
-        racks: Vec::new(),
-        leases: Vec::new(),
-        nodes: NodeFlags { monitor_period: 0, grace_period: 0, heartbeat: 0, toleration: 0 },
-        faults: Vec::new(),
-        pods: Vec::new(),
-        clients: Vec::new(),
-        expect: Expect::default(),
-        hosts: Vec::new(),
-        converge_s: 0,
-        cut_short: None,
-    };
-    let verdict = RunVerdict {
-        rackrift_verdict: 1,
-        run: String::new(),
-        scenario: String::new(),
-        verdict: Verdict::Skipped,
-        answers: Vec::new(),
-        checks: Vec::new(),
-    };
-    Run { facts, verdict, entries: Vec::new() }
 }
