@@ -242,11 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("known_hosts");
         std::fs::write(&file, format!("rack-a {ONE}\n[198.18.0.11]:2222 {TWO}\n")).unwrap();
-        let Ok(made) = std::process::Command::new("ssh-keygen").arg("-H").arg("-f").arg(&file).output()
-        else {
-            eprintln!("skipped: no ssh-keygen here");
-            return;
-        };
+        let made = std::process::Command::new("ssh-keygen").arg("-H").arg("-f").arg(&file).output().unwrap();
         assert!(made.status.success());
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.starts_with("|1|"), "{text}");
