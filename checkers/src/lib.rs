@@ -19,4 +19,5 @@ pub mod generate;
 pub mod history;
 pub mod judge;
 pub mod model;
+pub mod object;
 pub mod verdict;

@@ -139,3 +139,17 @@ fn porcupine() {
 fn knossos() {
     all("knossos", 82);
 }
+
+#[test]
+fn the_lock_that_etcd_gave_to_two() {
+    use rackrift_checkers::object;
+    let Some(folder) = folder() else { return };
+    let bytes = std::fs::read(folder.join("knossos/mutex/bad/etcd.edn")).unwrap();
+    let operations = foreign::read_operations(&bytes).unwrap();
+    let checks = object::check(&operations, &object::Options::default()).unwrap();
+    // The operation of index 1119, which knossos names, stands on line 1120.
+    assert_eq!(
+        checks[1].sentence,
+        "Two holders of the object: process 0 acquired it (line 1120) while process 3 definitely held it (line 1110)."
+    );
+}

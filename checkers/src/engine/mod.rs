@@ -13,6 +13,7 @@
 //! * Operations are named by their position in the slice given.
 
 pub mod lease;
+pub mod mutex;
 pub mod search;
 pub mod versioned;
 
