@@ -366,6 +366,8 @@ fn compare(worlds: &[World], refusals: bool, seed: u64) {
                     told(&ops)
                 );
                 let order = line.order(&ops);
+                let proof = versioned::verify(&ops, world, &order);
+                assert!(proof.is_ok(), "history {n}: {proof:?} of {order:?}\n{world:?}\n{}", told(&ops));
                 assert!(
                     replay(&model, &order),
                     "history {n}: bad order {order:?}\n{world:?}\n{}",

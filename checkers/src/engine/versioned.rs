@@ -45,11 +45,13 @@ mod blocks;
 mod chain;
 mod order;
 mod placing;
+mod verify;
 
 use std::num::{NonZeroU32, NonZeroU64};
 
 use crate::history::Nanos;
 pub use order::Timeline;
+pub use verify::{Unproved, confirm, verify};
 
 /// A version: a Kubernetes resourceVersion. 0 is no version of any object.
 pub type Version = NonZeroU64;
