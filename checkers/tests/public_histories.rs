@@ -14,9 +14,8 @@ use reading::Refused;
 /// The folder of public histories, if it is there.
 fn folder() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
-    let beside = [root.join("../shared/histories"), root.join("../../shared/histories")];
     let told = std::env::var_os("RACKRIFT_HISTORIES").map(PathBuf::from);
-    let folder = told.into_iter().chain(beside).find(|p| p.is_dir());
+    let folder = told.into_iter().chain([root.join("../shared/histories")]).find(|p| p.is_dir());
     if folder.is_none() {
         println!("skipped: there are no public histories in ../shared/histories");
     }

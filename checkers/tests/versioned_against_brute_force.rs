@@ -381,6 +381,12 @@ fn compare(worlds: &[World], refusals: bool, seed: u64) {
                     "history {n}: brute force yes, engine {found:?}\n{world:?}\n{}",
                     told(&ops)
                 );
+                assert_ne!(
+                    versioned::confirm(&ops, &found),
+                    Some(false),
+                    "history {n}: {found:?} {}",
+                    told(&ops)
+                );
                 assert!(
                     witness_suffices(&ops, world, &found),
                     "history {n}: witness {found:?}\n{world:?}\n{}",

@@ -43,6 +43,7 @@
 
 mod blocks;
 mod chain;
+pub mod online;
 mod order;
 mod placing;
 mod verify;
