@@ -90,8 +90,8 @@ impl Page {
             words::length(facts.length),
             format!("seed {}", facts.seed),
         ];
-        if let Some(bound) = story.clocks.bound {
-            parts.push(format!("clocks ± {}", words::length(bound)));
+        if let Some(bound) = story.clocks.words() {
+            parts.push(format!("clocks {bound}"));
         }
         let dirty = facts.hosts.iter().filter(|h| h.clean.is_some()).count();
         if !facts.hosts.is_empty() {
@@ -112,7 +112,9 @@ impl Page {
             let question = self.paint("bold", &cut(&answer.question, self.width));
             self.line("");
             self.line(&question);
-            self.text(&answer.answer, 2);
+            for sentence in words::sentences(&answer.answer) {
+                self.text(sentence, 2);
+            }
         }
     }
 

@@ -168,6 +168,20 @@ pub(crate) fn wall(rfc3339: &str) -> String {
         .map_or_else(|_| rfc3339.to_owned(), |t| t.to_utc().format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
+/// The sentences of an answer, each with its full stop.
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = text.trim();
+    while let Some(at) = rest.find(". ") {
+        out.push(&rest[..=at]);
+        rest = rest[at + 2..].trim_start();
+    }
+    if !rest.is_empty() {
+        out.push(rest);
+    }
+    out
+}
+
 /// How to do it again: what for, and the command.
 pub(crate) fn again(facts: &Facts) -> [(&'static str, String); 3] {
     let Facts { run, scenario, seed, .. } = facts;
@@ -258,6 +272,12 @@ mod tests {
             let joined: String = lengths(text).into_iter().map(|(_, t)| t).collect();
             assert_eq!(joined, text);
         }
+    }
+
+    #[test]
+    fn sentences_keep_numbers_whole() {
+        assert_eq!(sentences("It took 1.5 s. Nobody led twice."), ["It took 1.5 s.", "Nobody led twice."]);
+        assert!(sentences(" ").is_empty());
     }
 
     #[test]
