@@ -168,17 +168,27 @@ pub(crate) fn wall(rfc3339: &str) -> String {
         .map_or_else(|_| rfc3339.to_owned(), |t| t.to_utc().format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
+/// A sentence this short stays with the one before it: alone it has lost what it speaks of.
+const SHORT: usize = 60;
+
 /// The sentences of an answer, each with its full stop.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    let mut rest = text.trim();
-    while let Some(at) = rest.find(". ") {
-        out.push(&rest[..=at]);
-        rest = rest[at + 2..].trim_start();
+    let text = text.trim();
+    let mut out: Vec<&str> = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while at < text.len() {
+        let end = text[at..].find(". ").map_or(text.len(), |i| at + i + 1);
+        let next = text[end..].find(". ").map_or(text.len(), |i| end + i + 1);
+        // The following sentence, if there is one, stays here when it is short.
+        if end < text.len() && text[end..next].trim().chars().count() < SHORT {
+            at = end + 1;
+            continue;
+        }
+        out.push(text[from..end].trim());
+        from = end;
+        at = end + 1;
     }
-    if !rest.is_empty() {
-        out.push(rest);
-    }
+    out.retain(|s| !s.is_empty());
     out
 }
 
@@ -276,8 +286,14 @@ mod tests {
 
     #[test]
     fn sentences_keep_numbers_whole() {
-        assert_eq!(sentences("It took 1.5 s. Nobody led twice."), ["It took 1.5 s.", "Nobody led twice."]);
+        let long = "Nobody led twice, which is what the flags in force promise to everybody who waits.";
+        assert_eq!(sentences(&format!("It took 1.5 s. {long}")), ["It took 1.5 s.", long]);
+        assert_eq!(sentences("It took 1.5 s. Not promised."), ["It took 1.5 s. Not promised."]);
+        assert_eq!(sentences(&format!("A. B. {long} C. D")), ["A. B.", &format!("{long} C. D")]);
         assert!(sentences(" ").is_empty());
+        for text in ["é. ü. ", ". . .", "a. ", "."] {
+            assert!(!sentences(text).concat().is_empty());
+        }
     }
 
     #[test]
