@@ -238,7 +238,6 @@ mod tests {
 
     /// Made by OpenSSH itself, so that the hash is not ours on both sides.
     #[test]
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn hashed_names_as_ssh_keygen_writes_them() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("known_hosts");
