@@ -126,11 +126,8 @@ mod tests {
     fn a_reading_with_and_without_wall_clock() {
         let boot = "5b5a2d0e-8f0a-4c39-9f2c-0d4c0a1b2c3d";
         let (time, wall) = parse(&format!("120.07 {boot} 1764547200123456789\n")).unwrap();
-        assert_eq!(
-            (time.mono, time.boot.as_str(), wall),
-            (120_070_000_000, "5b5a2d0e8f0a4c399f2c0d4c0a1b2c3d", Some(1_764_547_200_123_456_789)),
-            "as the journal writes boot ids"
-        );
+        assert_eq!((time.mono, wall), (120_070_000_000, Some(1_764_547_200_123_456_789)));
+        assert_eq!(time.boot, "5b5a2d0e8f0a4c399f2c0d4c0a1b2c3d");
         // busybox's date knows no nanoseconds.
         assert_eq!(parse(&format!("120.07 {boot} 1764547200N")).unwrap().1, None);
         for wrong in ["", "120 x", "120.7 x", "a.bb x", "120.07"] {

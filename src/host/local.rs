@@ -176,3 +176,43 @@ impl Remote for Namespaces {
         Box::pin(self.stream_script(host, script))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> Namespaces {
+        Namespaces::new().here("h")
+    }
+
+    #[tokio::test]
+    async fn scripts_end_as_over_ssh() {
+        let run = async |body: &str, limit| here().run("h", &Script::new(body).limit(limit).cap(9)).await;
+        let long = Duration::from_secs(20);
+        let said = run("yes | head -c 1000000; echo err >&2; exit 3", long).await;
+        let Outcome::Done(done) = said else { panic!("{said:?}") };
+        assert_eq!((done.status, done.stdout.as_str(), done.truncated), (3, "y\ny\ny\ny\ny", true));
+        let said = run("echo so far; kill -KILL $$", long).await;
+        assert!(matches!(&said, Outcome::Signalled { signal, .. } if signal == "KILL"), "{said:?}");
+        let said = run("echo so far; exec sleep 1000", Duration::from_secs(1)).await;
+        assert!(matches!(&said, Outcome::TimedOut { output, .. } if output.stdout == "so far\n"), "{said:?}");
+        let said = run("kill -KILL $(ps -o ppid= -p $PPID); exec sleep 2", long).await;
+        assert!(!matches!(said, Outcome::Done(_)), "{said:?}");
+        let nobody = here().run("x", &Script::new(":")).await;
+        assert_eq!(nobody, Outcome::Refused { reason: "there is no such host".to_owned() });
+    }
+
+    #[tokio::test]
+    async fn a_dropped_stream_ends_its_script() {
+        let script = Script::new("echo $$; exec sleep 1000").limit(Duration::from_secs(120));
+        let mut lines = here().stream("h", &script).await.unwrap();
+        let stat = format!("/proc/{}/stat", lines.recv().await.unwrap());
+        assert!(std::fs::exists(&stat).unwrap());
+        drop(lines);
+        let end = Instant::now() + Duration::from_secs(30);
+        while std::fs::read_to_string(&stat).is_ok_and(|s| !s.contains(") Z ")) {
+            assert!(Instant::now() < end, "the script is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}

@@ -80,7 +80,8 @@ fn inside(name: &str, test: impl AsyncFnOnce(&Cable, &Server) + Send + 'static) 
         return;
     }
     let cable = Cable::lay(name);
-    let Some(server) = Server::with(&Setup { namespace: Some((&cable.there, THERE)), lines: &[] }) else {
+    let Some(server) = Server::with(&Setup { namespace: Some((&cable.there, THERE)), ..Setup::default() })
+    else {
         return;
     };
     let done = std::thread::spawn(move || {

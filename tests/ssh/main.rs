@@ -7,6 +7,7 @@
 )]
 
 mod cut;
+mod facts;
 mod refusals;
 mod scripts;
 mod server;

@@ -128,7 +128,7 @@ async fn an_abandoned_script_hinders_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rsa_keys_serve_users_and_hosts() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::with(&Setup { rsa: true, ..Setup::default() }) else { return };
     let inventory = server.inventory_with(|i| {
         i.racks[0].hosts[0].ssh.key = Some(server.key("user-rsa"));
         // The server prefers its ed25519 key, which is not known.

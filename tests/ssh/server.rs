@@ -24,6 +24,10 @@ pub(crate) struct Setup<'a> {
     pub(crate) namespace: Option<(&'a str, &'a str)>,
     /// Further lines of its configuration; `FOLDER` stands for the server's folder.
     pub(crate) lines: &'a [&'a str],
+    /// Programs that are hidden from it and all that it starts, in a mount namespace of its own.
+    pub(crate) hidden: &'a [&'a str],
+    /// RSA keys for host and user too; making them takes a second or two.
+    pub(crate) rsa: bool,
 }
 
 impl Server {
@@ -42,20 +46,24 @@ impl Server {
         let at = |name: &str| folder.path().join(name).display().to_string();
         for (key, kind, passphrase) in [
             ("host", "ed25519", ""),
-            ("host-rsa", "rsa", ""),
             ("user", "ed25519", ""),
-            ("user-rsa", "rsa", ""),
             ("other", "ed25519", ""),
             ("other-host", "ed25519", ""),
             ("locked", "ed25519", "a passphrase"),
+            ("host-rsa", "rsa", ""),
+            ("user-rsa", "rsa", ""),
         ] {
+            if kind == "rsa" && !setup.rsa {
+                continue;
+            }
             let made = Command::new("ssh-keygen")
                 .args(["-q", "-t", kind, "-N", passphrase, "-C", "", "-f", &at(key)])
                 .status();
             assert!(made.unwrap().success());
         }
-        let authorized = ["user.pub", "user-rsa.pub"].map(|k| std::fs::read_to_string(at(k)).unwrap());
-        std::fs::write(at("authorized_keys"), authorized.concat()).unwrap();
+        let users = if setup.rsa { &["user.pub", "user-rsa.pub"][..] } else { &["user.pub"] };
+        let authorized: String = users.iter().map(|k| std::fs::read_to_string(at(k)).unwrap()).collect();
+        std::fs::write(at("authorized_keys"), authorized).unwrap();
         // sshd wants this folder even when it does not need it.
         std::fs::create_dir_all("/run/sshd").unwrap();
         let (namespace, address) = setup.namespace.unzip();
@@ -66,7 +74,6 @@ impl Server {
             format!("Port {port}"),
             format!("ListenAddress {address}"),
             format!("HostKey {}", at("host")),
-            format!("HostKey {}", at("host-rsa")),
             format!("AuthorizedKeysFile {}", at("authorized_keys")),
             format!("PidFile {}", at("pid-file")),
             "StrictModes no".to_owned(),
@@ -76,6 +83,7 @@ impl Server {
             "ClientAliveInterval 1".to_owned(),
             "ClientAliveCountMax 3".to_owned(),
         ];
+        lines.extend(setup.rsa.then(|| format!("HostKey {}", at("host-rsa"))));
         lines.extend(setup.lines.iter().map(|l| l.replace("FOLDER", &at(""))));
         for line in lines {
             writeln!(config, "{line}").unwrap();
@@ -87,7 +95,18 @@ impl Server {
                 c.args(["netns", "exec", name]).arg(sshd);
                 c
             }
-            None => Command::new(sshd),
+            None if setup.hidden.is_empty() => Command::new(sshd),
+            None => {
+                let hide = "none=$1; shift; while [ \"$1\" != -- ]; do mount --bind \"$none\" \"$1\" || exit 1; \
+                            shift; done; shift; exec \"$@\"";
+                std::fs::write(at("none"), "").unwrap();
+                let mut c = Command::new("unshare");
+                c.args(["-m", "/bin/sh", "-c", hide, "hide", &at("none")])
+                    .args(setup.hidden)
+                    .arg("--")
+                    .arg(sshd);
+                c
+            }
         };
         let log = std::fs::File::create(at("log")).unwrap();
         let process = command
