@@ -11,11 +11,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::Seen;
+use super::{Seen, Sight};
 use crate::kube::client::Client;
+use crate::kube::errors::classify;
 use crate::kube::objects::{List, Node, Pod};
 use crate::kube::proxy::decoded;
-use crate::kube::{Answer, ApiServer, Request, lease};
+use crate::kube::{Answer, ApiServer, Effect, Request, lease};
 use crate::run::recorder::Recorder;
 use crate::workload::namespace::NAMESPACE;
 use crate::workload::pods::manifest::{LABEL, Workload};
@@ -71,7 +72,7 @@ impl Poller {
     }
 
     async fn poll_leases(self) -> Seen {
-        let mut seen = Seen::default();
+        let mut sight = Sight::new(format!("leases of {}", self.via), &self.recorder);
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
         let mut client = self.server.client();
         let namespaces: BTreeSet<&str> =
@@ -80,7 +81,7 @@ impl Poller {
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = self.stop.cancelled() => return seen,
+                () = self.stop.cancelled() => return sight.end(),
                 _ = clock.tick() => {}
             }
             for namespace in &namespaces {
@@ -91,15 +92,16 @@ impl Poller {
                     Answer::Came { status: 200, body } => {
                         lease::list_from_json(body).map_err(|e| e.to_string())
                     }
-                    other => Err(format!("{other:?}")),
+                    other => Err(classify(Effect::Read, other).text()),
                 };
                 match leases {
-                    Err(reason) => seen.miss(reason),
+                    Err(reason) => sight.miss(reason),
                     Ok(leases) => {
+                        sight.sees();
                         for lease in leases.iter().filter(|l| self.leases.contains(&l.key())) {
                             if last.insert(lease.key(), lease.version) != Some(lease.version) {
                                 self.recorder.record(Entry::Lease(lease.seen(&self.via, time)));
-                                seen.lines += 1;
+                                sight.wrote(1);
                             }
                         }
                     }
@@ -119,27 +121,29 @@ struct Objects {
 
 impl Objects {
     async fn poll(mut self, server: ApiServer, stop: CancellationToken) -> Seen {
-        let mut seen = Seen::default();
+        let mut sight = Sight::new(format!("nodes and pods of {}", self.via), &self.recorder);
+        let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods");
         let mut client = server.client();
         let mut clock = interval(OBJECTS);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.cancelled() => return seen,
+                () = stop.cancelled() => return sight.end(),
                 _ = clock.tick() => {}
             }
-            match get::<Node>(&mut client, "/api/v1/nodes").await {
-                Ok(nodes) => self.nodes(nodes, &mut seen),
-                Err(reason) => seen.miss(reason),
-            }
-            match get::<Pod>(&mut client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await {
-                Ok(pods) => self.pods(pods, &mut seen),
-                Err(reason) => seen.miss(reason),
+            let nodes = get::<Node>(&mut client, "/api/v1/nodes").await.map(|all| self.nodes(all));
+            let pods = get::<Pod>(&mut client, &pods).await.map(|all| self.pods(all));
+            sight.wrote(nodes.as_ref().unwrap_or(&0) + pods.as_ref().unwrap_or(&0));
+            match nodes.and(pods) {
+                Ok(_) => sight.sees(),
+                Err(reason) => sight.miss(reason),
             }
         }
     }
 
-    fn nodes(&mut self, nodes: Vec<Node>, seen: &mut Seen) {
+    /// Writes what changed of the nodes; how many lines.
+    fn nodes(&mut self, nodes: Vec<Node>) -> u64 {
+        let mut lines = 0;
         let time = self.recorder.now();
         for node in nodes {
             let now = (node.ready().to_owned(), node.taints());
@@ -154,12 +158,15 @@ impl Objects {
                 ready: now.0.clone(),
                 taints: now.1.clone(),
             }));
-            seen.lines += 1;
+            lines += 1;
             self.nodes.insert(node.metadata.name, now);
         }
+        lines
     }
 
-    fn pods(&mut self, pods: Vec<Pod>, seen: &mut Seen) {
+    /// Writes what changed of our pods; how many lines.
+    fn pods(&mut self, pods: Vec<Pod>) -> u64 {
+        let mut lines = 0;
         let time = self.recorder.now();
         let mut there = BTreeSet::new();
         for pod in pods {
@@ -167,7 +174,7 @@ impl Objects {
             there.insert(line.uid.clone());
             if self.pods.get(&line.uid).is_none_or(|old| old.state != line.state) {
                 self.recorder.record(Entry::Pod(line.clone()));
-                seen.lines += 1;
+                lines += 1;
             }
             self.pods.insert(line.uid.clone(), line);
         }
@@ -178,9 +185,10 @@ impl Objects {
                 let at = At::exactly(time);
                 let line = PodSeen { from: at, to: at, state: PodState::Stopped, ..old };
                 self.recorder.record(Entry::Pod(line));
-                seen.lines += 1;
+                lines += 1;
             }
         }
+        lines
     }
 }
 
@@ -221,12 +229,16 @@ fn shown(pod: &Pod, via: &str, time: Nanos) -> Option<PodSeen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::theatre::{entries, recorder};
+
+    fn text(uid: &str, extra: &str) -> String {
+        format!(
+            r#"{{"metadata": {{"name": "web-1", "uid": "{uid}", "labels": {{"{LABEL}": "web"}} {extra}}}"#
+        )
+    }
 
     fn pod(extra: &str) -> Option<PodState> {
-        let text = format!(
-            r#"{{"metadata": {{"name": "web-1", "uid": "u", "labels": {{"{LABEL}": "web"}} {extra}}}"#
-        );
-        let pod: Pod = serde_json::from_str(&text).unwrap();
+        let pod: Pod = serde_json::from_str(&text("u", extra)).unwrap();
         shown(&pod, "api:m1", 7).map(|s| s.state)
     }
 
@@ -246,5 +258,54 @@ mod tests {
         let pod: Pod =
             serde_json::from_str(r#"{"metadata": {"name": "x"}, "status": {"phase": "Running"}}"#).unwrap();
         assert!(shown(&pod, "api:m1", 7).is_none());
+    }
+
+    #[test]
+    fn only_what_changes_is_written_and_what_is_no_longer_shown_is_gone() {
+        let (recorder, path, _dir) = recorder();
+        let via = "api:m1".to_owned();
+        let mut objects = Objects { via, recorder, nodes: BTreeMap::new(), pods: BTreeMap::new() };
+        let pod = |uid: &str, extra: &str| -> Pod { serde_json::from_str(&text(uid, extra)).unwrap() };
+        let runs = r#"}, "status": {"phase": "Running"}"#;
+        let marked = r#", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Running"}"#;
+        let ended = r#"}, "status": {"phase": "Succeeded"}"#;
+        assert_eq!(objects.pods(vec![pod("a", runs), pod("b", runs)]), 2);
+        assert_eq!(objects.pods(vec![pod("a", runs), pod("b", runs)]), 0);
+        assert_eq!(objects.pods(vec![pod("a", marked), pod("b", ended)]), 2);
+        // "a" was marked and is gone; "b" had ended already.
+        assert_eq!(objects.pods(vec![]), 1);
+        let node = |ready: &str, taint: &str| -> Node {
+            serde_json::from_str(&format!(
+                r#"{{"metadata": {{"name": "w1", "resourceVersion": "9"}}, "spec": {{"taints": [{taint}]}},
+                    "status": {{"conditions": [{{"type": "Ready", "status": "{ready}"}}]}}}}"#
+            ))
+            .unwrap()
+        };
+        let taint = r#"{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}"#;
+        assert_eq!(objects.nodes(vec![node("True", "")]), 1);
+        assert_eq!(objects.nodes(vec![node("True", "")]), 0);
+        assert_eq!(objects.nodes(vec![node("Unknown", "")]), 1);
+        assert_eq!(objects.nodes(vec![node("Unknown", taint)]), 1);
+        let told: Vec<String> = entries(&path)
+            .into_iter()
+            .map(|e| match e {
+                Entry::Pod(p) => format!("{} {:?}", p.uid, p.state),
+                Entry::Node(n) => format!("{} {} {:?}", n.node, n.ready, n.taints),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "a Running",
+                "b Running",
+                "a Terminating",
+                "b Stopped",
+                "a Stopped",
+                "w1 True []",
+                "w1 Unknown []",
+                "w1 Unknown [\"node.kubernetes.io/unreachable:NoExecute\"]",
+            ]
+        );
     }
 }

@@ -11,6 +11,9 @@ pub mod api;
 pub mod etcd;
 pub mod journal;
 pub mod runtime;
+pub mod sight;
+#[cfg(test)]
+mod theatre;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,6 +25,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+pub use self::sight::Seen;
+use self::sight::Sight;
 use crate::host::remote::Remote;
 use crate::inventory::Inventory;
 use crate::kube::ApiServer;
@@ -36,21 +41,12 @@ pub const DRIFT: Drift = Drift::ppm(500);
 pub struct Observers {
     stop: CancellationToken,
     tasks: Vec<(String, JoinHandle<Seen>)>,
+    /// Observers that could not be started.
+    absent: Vec<(String, Seen)>,
     runtimes: Vec<runtime::Watcher>,
     journals: journal::Journals,
     remote: Arc<dyn Remote>,
     recorder: Recorder,
-}
-
-/// What one observer saw and missed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// Lines that it wrote.
-    pub lines: u64,
-    /// Questions that were not answered, or streams that broke.
-    pub missed: u64,
-    /// The last reason for that.
-    pub reason: Option<String>,
 }
 
 /// What all observers saw and missed.
@@ -60,19 +56,12 @@ pub struct Report {
     pub seen: Vec<(String, Seen)>,
 }
 
-impl Seen {
-    fn miss(&mut self, reason: String) {
-        self.missed += 1;
-        self.reason = Some(reason);
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: u64 = self.seen.iter().map(|(_, s)| s.lines).sum();
         write!(f, "{} observers wrote {lines} lines", self.seen.len())?;
         for (name, seen) in self.seen.iter().filter(|(_, s)| s.missed > 0) {
-            write!(f, "; {name} got no answer {} times", seen.missed)?;
+            write!(f, "; {name}: {seen}")?;
         }
         Ok(())
     }
@@ -89,7 +78,7 @@ pub fn start(
 ) -> Observers {
     let stop = CancellationToken::new();
     let leases: BTreeSet<String> = in_force.leases.iter().map(|l| l.lease.clone()).collect();
-    let mut tasks = Vec::new();
+    let (mut tasks, mut absent) = (Vec::new(), Vec::new());
     for server in servers {
         let watcher = api::Poller::new(server, leases.clone(), recorder, &stop);
         tasks.extend(watcher.start());
@@ -100,12 +89,23 @@ pub fn start(
             let watcher = etcd::Watcher::new(remote, &host.name, etcdctl, leases.clone(), recorder, &stop);
             tasks.push((name, tokio::spawn(watcher.watch())));
         }
+    } else {
+        let how = "the inventory does not say how etcdctl is called (kubernetes.etcdctl)";
+        absent.push(("etcd".to_owned(), Seen::nothing(how)));
     }
     let workers = inventory.hosts().filter(|h| h.has_role("worker"));
-    let runtimes = workers.map(|h| runtime::Watcher::start(remote, &h.name, &stop)).collect();
+    let runtimes = workers.map(|h| runtime::Watcher::start(remote, &h.name, recorder, &stop)).collect();
     let components: Vec<String> = in_force.leases.iter().map(|l| l.component.clone()).collect();
     let journals = journal::Journals::new(inventory, &components);
-    Observers { stop, tasks, runtimes, journals, remote: Arc::clone(remote), recorder: recorder.clone() }
+    Observers {
+        stop,
+        tasks,
+        absent,
+        runtimes,
+        journals,
+        remote: Arc::clone(remote),
+        recorder: recorder.clone(),
+    }
 }
 
 impl Observers {
@@ -113,14 +113,14 @@ impl Observers {
     pub async fn stop(&mut self, limit: Duration) -> Report {
         self.stop.cancel();
         let end = Instant::now() + limit;
-        let mut report = Report::default();
+        let mut report = Report { seen: std::mem::take(&mut self.absent) };
         for (name, mut task) in self.tasks.drain(..) {
             let seen = match timeout_at(end, &mut task).await {
                 Ok(Ok(seen)) => seen,
-                Ok(Err(e)) => Seen { missed: 1, reason: Some(e.to_string()), ..Seen::default() },
+                Ok(Err(e)) => Seen::nothing(e.to_string()),
                 Err(_) => {
                     task.abort();
-                    Seen { missed: 1, reason: Some("it did not end".to_owned()), ..Seen::default() }
+                    Seen::nothing("it did not end in time; what it wrote is in the history")
                 }
             };
             report.seen.push((name, seen));
@@ -136,7 +136,7 @@ impl Observers {
             let name = format!("runtime:{}", watcher.host());
             report.seen.push((name, watcher.finish(clocks, &self.recorder, end).await));
         }
-        report.seen.extend(self.journals.collect(&self.remote, clocks, &self.recorder).await);
+        report.seen.extend(self.journals.collect(&self.remote, clocks, &self.recorder, end).await);
         report
     }
 }
