@@ -6,7 +6,7 @@
 //!   host may show here (DSA, SSH 1, security keys): they stand in files that people have had for long.
 //!
 //! Our own reading, not russh's, because that one takes the first line of a type for the only one, accepts revoked
-//! keys and knows no patterns (measured; `docs/limits.md`).
+//! keys and knows no patterns (measured; `docs/ssh.md`).
 
 use std::path::{Path, PathBuf};
 

@@ -141,8 +141,7 @@ async fn rsa_keys_serve_users_and_hosts() {
 /// There may be no sudo here; what matters is how it is called, and that it clears the environment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_with_sudo_is_root_and_still_knows_where_we_came_from() {
-    let Some(server) =
-        Server::with(&Setup { lines: &["SetEnv PATH=FOLDER:/usr/bin:/bin"], ..Setup::default() })
+    let Some(server) = Server::with(&Setup { variables: "PATH=FOLDER:/usr/bin:/bin", ..Setup::default() })
     else {
         return;
     };

@@ -24,6 +24,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) namespace: Option<(&'a str, &'a str)>,
     /// Further lines of its configuration; `FOLDER` stands for the server's folder.
     pub(crate) lines: &'a [&'a str],
+    /// Further variables that its sessions have.
+    pub(crate) variables: &'a str,
     /// Programs that are hidden from it and all that it starts, in a mount namespace of its own.
     pub(crate) hidden: &'a [&'a str],
     /// RSA keys for host and user too; making them takes a second or two.
@@ -79,6 +81,8 @@ impl Server {
             "StrictModes no".to_owned(),
             "UsePAM no".to_owned(),
             "PasswordAuthentication no".to_owned(),
+            // A folder without start-up files of a shell: what stands in them would be part of every test.
+            format!("SetEnv HOME=FOLDER {}", setup.variables).replace("FOLDER", &at("")),
             // Careful administrators ask from their side too; and a session does not outlive its test.
             "ClientAliveInterval 1".to_owned(),
             "ClientAliveCountMax 3".to_owned(),
