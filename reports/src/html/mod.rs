@@ -88,7 +88,7 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
         started: words::wall(&facts.started),
         length: words::length(facts.length),
         clocks: story.clocks.words(),
-        clean: facts.hosts.iter().filter(|h| h.clean.is_none()).count(),
+        clean: facts.hosts.iter().filter(|h| words::is_clean(h)).count(),
         kubernetes: rows::versions(facts),
         answers: rows::answers(verdict, &anchors),
         troubles: findings::troubles(verdict)

@@ -376,18 +376,20 @@ impl ClientRow {
 pub(super) struct HostRow<'a> {
     pub(super) host: &'a HostFacts,
     pub(super) same: bool,
+    /// All that must be right is.
+    pub(super) clean: bool,
 }
 
 impl<'a> HostRow<'a> {
     pub(super) fn new(host: &'a HostFacts) -> Self {
-        Self { host, same: host.rules_before == host.rules_after }
+        Self { host, same: host.rules_before == host.rules_after, clean: words::is_clean(host) }
     }
 }
 
 /// The hosts, those that are not clean first.
 pub(super) fn hosts(facts: &Facts) -> Vec<HostRow<'_>> {
     let mut hosts: Vec<HostRow<'_>> = facts.hosts.iter().map(HostRow::new).collect();
-    hosts.sort_by_key(|row| row.host.clean.is_none() && row.same);
+    hosts.sort_by_key(|row| row.clean);
     hosts.truncate(MOST);
     hosts
 }

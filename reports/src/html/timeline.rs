@@ -102,6 +102,10 @@ impl Drawing {
             self.body,
             "<rect x=\"{left:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" class=\"track\"/>"
         );
+        if lane.marks.is_empty() && lane.spans.iter().all(|s| s.look == Look::Outline) {
+            let (x, y) = (left + 5.0, y + BAR - 4.0);
+            let _ = write!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"cap\">nothing heard</text>");
+        }
         let mut spans: Vec<&Span> = lane.spans.iter().collect();
         spans.sort_by_key(|s| (layer(s.look), s.from));
         let boxes: Vec<(f64, f64)> = spans.iter().map(|s| self.bar(s.from, s.to)).collect();
