@@ -78,6 +78,12 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
     let (moments, more_moments) = rows::moments(&story);
     let (notes, more_notes) = rows::notes(entries, story.zero);
     let has_matter = !story.groups.is_empty() || !story.clients.is_empty();
+    let timeline = has_matter.then(|| timeline::draw(&story, &rows::flags(&found)));
+    let drawn = timeline.as_deref().unwrap_or_default();
+    let findings: Vec<FindingRow<'_>> = found
+        .iter()
+        .map(|f| FindingRow::new(f, rows::anchor(&anchors, f.place), story.zero, drawn))
+        .collect();
     let page = Page {
         style: STYLE,
         script: include_str!("../../templates/report.js"),
@@ -97,14 +103,12 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
             .map(|(at, c)| check(at, c))
             .collect(),
         more_troubles: findings::troubles(verdict).len().saturating_sub(MOST_TROUBLES),
-        timeline: has_matter.then(|| timeline::draw(&story, &rows::flags(&found))),
+
+        timeline,
         legend: rows::legend(facts, &story),
         moments,
         more_moments,
-        findings: found
-            .iter()
-            .map(|f| FindingRow::new(f, rows::anchor(&anchors, f.place), story.zero))
-            .collect(),
+        findings,
         more_findings,
         checks: rows::explained(
             verdict.checks.iter().take(rows::MOST).enumerate().map(|(at, c)| check(at, c)).collect(),

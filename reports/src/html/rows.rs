@@ -10,7 +10,7 @@ use rackrift_checkers::facts::{Facts, HostFacts};
 use rackrift_checkers::history::{Entry, Nanos};
 use rackrift_checkers::verdict::{CheckResult, Class, RunVerdict, Verdict};
 
-use super::drawing::Flag;
+use super::drawing::{self, Flag};
 use crate::bounds::Bounds;
 use crate::escape::slug;
 use crate::findings::Finding;
@@ -155,6 +155,8 @@ pub(super) struct FindingRow<'a> {
     pub(super) rule: &'a str,
     pub(super) word: Word,
     pub(super) when: Option<String>,
+    /// The drawings in which it has a flag.
+    pub(super) jumps: Vec<&'static str>,
     pub(super) sentence: Pieces,
     pub(super) exhibits: Vec<ExhibitRow>,
     pub(super) margin: Option<String>,
@@ -162,7 +164,7 @@ pub(super) struct FindingRow<'a> {
 }
 
 impl<'a> FindingRow<'a> {
-    pub(super) fn new(finding: &Finding<'a>, anchor: String, zero: Nanos) -> Self {
+    pub(super) fn new(finding: &Finding<'a>, anchor: String, zero: Nanos, timeline: &str) -> Self {
         let witness = finding.witness;
         let exhibits = witness.exhibits.iter().map(|e| ExhibitRow {
             when: match e.to {
@@ -182,6 +184,7 @@ impl<'a> FindingRow<'a> {
             rule: &witness.rule,
             word: finding.word,
             when: finding.at().map(|at| words::moment(at.lo, zero)),
+            jumps: drawing::flagged(timeline, finding.number),
             sentence: words::lengths(&witness.sentence),
             exhibits: exhibits.collect(),
             margin: witness.margin.map(words::length),
