@@ -27,7 +27,7 @@ use rows::{AnswerRow, CheckRow, ClientRow, FaultRow, FindingRow, HostRow, Legend
 pub(crate) const STYLE: &str = include_str!("../../templates/report.css");
 
 /// Most checks named at the top; the table has them all.
-const MOST_TROUBLES: usize = 20;
+const MOST_TROUBLES: usize = 6;
 
 #[derive(Template)]
 #[template(path = "report.html")]
