@@ -246,7 +246,8 @@ fn lab(out: &mut String, facts: &Facts, story: &Story) {
     let dirty: Vec<String> = facts
         .hosts
         .iter()
-        .filter_map(|h| h.clean.as_ref().map(|why| format!("{} ({})", text(&h.host), text(why))))
+        .filter(|h| !words::is_clean(h))
+        .map(|h| format!("{} ({})", text(&h.host), text(h.clean.as_deref().unwrap_or(&h.dead_man))))
         .collect();
     let clean = facts.hosts.len() - dirty.len();
     let _ = writeln!(out, "- Hosts: {clean} of {} verified clean", facts.hosts.len());

@@ -91,7 +91,7 @@ impl Page {
         if let Some(bound) = story.clocks.words() {
             parts.push(format!("clocks {bound}"));
         }
-        let dirty = facts.hosts.iter().filter(|h| h.clean.is_some()).count();
+        let dirty = facts.hosts.iter().filter(|h| !words::is_clean(h)).count();
         if !facts.hosts.is_empty() {
             parts.push(format!(
                 "{} of {} hosts verified clean",

@@ -5,7 +5,7 @@
 //! - Every length of time in every report is written by [`length`], every moment by [`moment`].
 
 use chrono::DateTime;
-use rackrift_checkers::facts::Facts;
+use rackrift_checkers::facts::{Facts, HostFacts};
 use rackrift_checkers::history::Nanos;
 use rackrift_checkers::verdict::{CheckResult, Class, Verdict};
 
@@ -190,6 +190,14 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
     }
     out.retain(|s| !s.is_empty());
     out
+}
+
+/// Whether a host was verified to be as it was: clean, its rules equal, no dead-man's switch left armed.
+pub(crate) fn is_clean(host: &HostFacts) -> bool {
+    let armed = host.dead_man.contains("armed")
+        && !host.dead_man.contains("disarmed")
+        && !host.dead_man.contains("fired");
+    host.clean.is_none() && host.rules_before == host.rules_after && !armed
 }
 
 /// How to do it again: what for, and the command.

@@ -27,6 +27,12 @@ pub(super) struct Flag {
     pub(super) style: &'static str,
 }
 
+/// Names of the layouts in whose drawing a finding's flag found room.
+pub(super) fn flagged(drawings: &str, number: usize) -> Vec<&'static str> {
+    let has = |name: &&str| drawings.contains(&format!("id=\"flag-{name}-{number}\""));
+    LAYOUTS.iter().map(|layout| layout.name).filter(has).collect()
+}
+
 /// Measures of one drawing, in units that are CSS pixels at full size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {

@@ -27,7 +27,7 @@ use rows::{AnswerRow, CheckRow, ClientRow, FaultRow, FindingRow, HostRow, Legend
 pub(crate) const STYLE: &str = include_str!("../../templates/report.css");
 
 /// Most checks named at the top; the table has them all.
-const MOST_TROUBLES: usize = 20;
+const MOST_TROUBLES: usize = 6;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -78,6 +78,12 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
     let (moments, more_moments) = rows::moments(&story);
     let (notes, more_notes) = rows::notes(entries, story.zero);
     let has_matter = !story.groups.is_empty() || !story.clients.is_empty();
+    let timeline = has_matter.then(|| timeline::draw(&story, &rows::flags(&found)));
+    let drawn = timeline.as_deref().unwrap_or_default();
+    let findings: Vec<FindingRow<'_>> = found
+        .iter()
+        .map(|f| FindingRow::new(f, rows::anchor(&anchors, f.place), story.zero, drawn))
+        .collect();
     let page = Page {
         style: STYLE,
         script: include_str!("../../templates/report.js"),
@@ -88,7 +94,7 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
         started: words::wall(&facts.started),
         length: words::length(facts.length),
         clocks: story.clocks.words(),
-        clean: facts.hosts.iter().filter(|h| h.clean.is_none()).count(),
+        clean: facts.hosts.iter().filter(|h| words::is_clean(h)).count(),
         kubernetes: rows::versions(facts),
         answers: rows::answers(verdict, &anchors),
         troubles: findings::troubles(verdict)
@@ -97,14 +103,12 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
             .map(|(at, c)| check(at, c))
             .collect(),
         more_troubles: findings::troubles(verdict).len().saturating_sub(MOST_TROUBLES),
-        timeline: has_matter.then(|| timeline::draw(&story, &rows::flags(&found))),
+
+        timeline,
         legend: rows::legend(facts, &story),
         moments,
         more_moments,
-        findings: found
-            .iter()
-            .map(|f| FindingRow::new(f, rows::anchor(&anchors, f.place), story.zero))
-            .collect(),
+        findings,
         more_findings,
         checks: rows::explained(
             verdict.checks.iter().take(rows::MOST).enumerate().map(|(at, c)| check(at, c)).collect(),

@@ -10,7 +10,7 @@ use rackrift_checkers::facts::{Facts, HostFacts};
 use rackrift_checkers::history::{Entry, Nanos};
 use rackrift_checkers::verdict::{CheckResult, Class, RunVerdict, Verdict};
 
-use super::drawing::Flag;
+use super::drawing::{self, Flag};
 use crate::bounds::Bounds;
 use crate::escape::slug;
 use crate::findings::Finding;
@@ -155,6 +155,8 @@ pub(super) struct FindingRow<'a> {
     pub(super) rule: &'a str,
     pub(super) word: Word,
     pub(super) when: Option<String>,
+    /// The drawings in which it has a flag.
+    pub(super) jumps: Vec<&'static str>,
     pub(super) sentence: Pieces,
     pub(super) exhibits: Vec<ExhibitRow>,
     pub(super) margin: Option<String>,
@@ -162,7 +164,7 @@ pub(super) struct FindingRow<'a> {
 }
 
 impl<'a> FindingRow<'a> {
-    pub(super) fn new(finding: &Finding<'a>, anchor: String, zero: Nanos) -> Self {
+    pub(super) fn new(finding: &Finding<'a>, anchor: String, zero: Nanos, timeline: &str) -> Self {
         let witness = finding.witness;
         let exhibits = witness.exhibits.iter().map(|e| ExhibitRow {
             when: match e.to {
@@ -182,6 +184,7 @@ impl<'a> FindingRow<'a> {
             rule: &witness.rule,
             word: finding.word,
             when: finding.at().map(|at| words::moment(at.lo, zero)),
+            jumps: drawing::flagged(timeline, finding.number),
             sentence: words::lengths(&witness.sentence),
             exhibits: exhibits.collect(),
             margin: witness.margin.map(words::length),
@@ -376,18 +379,20 @@ impl ClientRow {
 pub(super) struct HostRow<'a> {
     pub(super) host: &'a HostFacts,
     pub(super) same: bool,
+    /// All that must be right is.
+    pub(super) clean: bool,
 }
 
 impl<'a> HostRow<'a> {
     pub(super) fn new(host: &'a HostFacts) -> Self {
-        Self { host, same: host.rules_before == host.rules_after }
+        Self { host, same: host.rules_before == host.rules_after, clean: words::is_clean(host) }
     }
 }
 
 /// The hosts, those that are not clean first.
 pub(super) fn hosts(facts: &Facts) -> Vec<HostRow<'_>> {
     let mut hosts: Vec<HostRow<'_>> = facts.hosts.iter().map(HostRow::new).collect();
-    hosts.sort_by_key(|row| row.host.clean.is_none() && row.same);
+    hosts.sort_by_key(|row| row.clean);
     hosts.truncate(MOST);
     hosts
 }

@@ -42,7 +42,7 @@ impl Drawing {
             tops.push(self.y);
             self.lane(lane);
             self.y += BAR + GAP;
-            if !lane.caption.is_empty() && !self.layout.above {
+            if !lane.caption.is_empty() && !self.layout.above && !is_silent(lane) {
                 let room = self.axis.width;
                 if let Some(caption) = fit(&lane.caption, room, 5.9) {
                     let (x, y) = (self.axis.left, self.y + 6.0);
@@ -102,6 +102,12 @@ impl Drawing {
             self.body,
             "<rect x=\"{left:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" class=\"track\"/>"
         );
+        if is_silent(lane) {
+            let (x, y) = (left + 5.0, y + BAR - 4.0);
+            let words = if lane.caption.is_empty() { "nothing heard" } else { lane.caption.as_str() };
+            let words = escape::html(&fit(words, width - 10.0, 5.9).unwrap_or_default());
+            let _ = write!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"cap\">{words}</text>");
+        }
         let mut spans: Vec<&Span> = lane.spans.iter().collect();
         spans.sort_by_key(|s| (layer(s.look), s.from));
         let boxes: Vec<(f64, f64)> = spans.iter().map(|s| self.bar(s.from, s.to)).collect();
@@ -174,6 +180,11 @@ impl Drawing {
         let label = escape::html(&label);
         let _ = write!(self.body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{filled}\">{label}</text>");
     }
+}
+
+/// Whether nobody who counts said anything: the lane would be an empty strip.
+fn is_silent(lane: &Lane) -> bool {
+    lane.marks.is_empty() && lane.spans.iter().all(|s| s.look == Look::Outline)
 }
 
 /// Weak evidence lies below strong evidence, outlines lie on top.
