@@ -19,4 +19,10 @@ pub mod generate;
 pub mod history;
 pub mod judge;
 pub mod model;
+pub mod object;
 pub mod verdict;
+
+/// The examples of the documentation are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/checkers.md")]
+struct Documentation;

@@ -10,6 +10,7 @@ use rackrift_checkers::generate::Chance;
 use rackrift_checkers::history::Value;
 use rackrift_checkers::model::{
     Lock, LockOp, Micro, PerKey, Queue, QueueOp, Register, RegisterOp, Registers, Set, SetOp, Text, TextOp,
+    Txn,
 };
 
 /// Compared for each model.
@@ -198,11 +199,13 @@ fn registers_of_two_keys_at_once() {
                     Micro::Write { key, value: int(chance.below(2)) }
                 }
             };
-            (0..1 + chance.below(2)).map(|_| part(chance)).collect::<Vec<_>>()
+            Txn((0..1 + chance.below(2)).map(|_| part(chance)).collect())
         },
         answer: &|state, ask| {
             let mut now = state.clone();
-            ask.iter()
+            let parts = ask
+                .0
+                .iter()
                 .map(|part| match part {
                     Micro::Read { key, .. } => {
                         let value = Some(now.get(key).cloned().unwrap_or_default());
@@ -213,7 +216,8 @@ fn registers_of_two_keys_at_once() {
                         part.clone()
                     }
                 })
-                .collect()
+                .collect();
+            Txn(parts)
         },
         lost: &|ask| Some(ask.clone()),
     };

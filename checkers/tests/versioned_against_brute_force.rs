@@ -366,6 +366,8 @@ fn compare(worlds: &[World], refusals: bool, seed: u64) {
                     told(&ops)
                 );
                 let order = line.order(&ops);
+                let proof = versioned::verify(&ops, world, &order);
+                assert!(proof.is_ok(), "history {n}: {proof:?} of {order:?}\n{world:?}\n{}", told(&ops));
                 assert!(
                     replay(&model, &order),
                     "history {n}: bad order {order:?}\n{world:?}\n{}",
@@ -377,6 +379,12 @@ fn compare(worlds: &[World], refusals: bool, seed: u64) {
                 assert!(
                     !model.linearizable(),
                     "history {n}: brute force yes, engine {found:?}\n{world:?}\n{}",
+                    told(&ops)
+                );
+                assert_ne!(
+                    versioned::confirm(&ops, &found),
+                    Some(false),
+                    "history {n}: {found:?} {}",
                     told(&ops)
                 );
                 assert!(

@@ -32,6 +32,8 @@ impl Finding<'_> {
 
 /// Most witnesses shown of one check; a broken check can have as many as it has operations.
 pub(crate) const MOST: usize = 20;
+/// Most findings in all: a report with more of them is not read.
+const MOST_IN_ALL: usize = 100;
 
 /// Findings in order, and how many more there are in `verdict.json`.
 pub(crate) fn of(verdict: &RunVerdict) -> (Vec<Finding<'_>>, usize) {
@@ -46,6 +48,8 @@ pub(crate) fn of(verdict: &RunVerdict) -> (Vec<Finding<'_>>, usize) {
             findings.push(Finding { number, place, check, witness, word: words::of_check(check) });
         }
     }
+    more += findings.len().saturating_sub(MOST_IN_ALL);
+    findings.truncate(MOST_IN_ALL);
     (findings, more)
 }
 

@@ -58,7 +58,11 @@ fn head(out: &mut String, facts: &Facts, verdict: &RunVerdict) {
 
 fn answers(out: &mut String, verdict: &RunVerdict) {
     for answer in &verdict.answers {
-        let _ = writeln!(out, "**{}** {}\n", text(&answer.question), text(&answer.answer));
+        let _ = writeln!(out, "**{}**\n", text(&answer.question));
+        for sentence in words::sentences(&answer.answer) {
+            let _ = writeln!(out, "- {}", text(sentence));
+        }
+        out.push('\n');
     }
 }
 
@@ -235,13 +239,9 @@ fn lab(out: &mut String, facts: &Facts, story: &Story) {
         words::seconds(facts.nodes.heartbeat),
         words::seconds(facts.nodes.toleration)
     );
-    if let Some(bound) = story.clocks.bound {
+    if let Some(bound) = story.clocks.words() {
         let samples = words::counted(story.clocks.samples, "clock sample");
-        let _ = writeln!(
-            out,
-            "- Clocks: hosts' moments known to ± {} or better, {samples}",
-            words::length(bound)
-        );
+        let _ = writeln!(out, "- Clocks: hosts' moments known to {bound}, {samples}");
     }
     let dirty: Vec<String> = facts
         .hosts

@@ -29,6 +29,7 @@ struct Row<'a> {
     length: String,
     tally: String,
     trouble: Vec<&'a str>,
+    answers: Vec<(&'a str, Vec<&'a str>)>,
 }
 
 #[derive(Template)]
@@ -52,6 +53,12 @@ fn rows<'a>(entries: &'a [SuiteEntry<'a>]) -> Vec<Row<'a>> {
         href: href(entry.folder),
         length: words::length(entry.facts.length),
         tally: findings::tally(entry.verdict),
+        answers: entry
+            .verdict
+            .answers
+            .iter()
+            .map(|a| (a.question.as_str(), words::sentences(&a.answer)))
+            .collect(),
         trouble: findings::troubles(entry.verdict).iter().take(3).map(|(_, c)| c.sentence.as_str()).collect(),
     };
     entries.iter().map(row).collect()
@@ -119,7 +126,14 @@ pub fn suite_markdown(entries: &[SuiteEntry<'_>]) -> String {
     for row in rows(entries).iter().filter(|r| !r.entry.verdict.answers.is_empty() || !r.trouble.is_empty()) {
         let _ = writeln!(out, "\n## {} {}\n", row.word.sign, text(&row.entry.facts.scenario));
         for answer in &row.entry.verdict.answers {
-            let _ = writeln!(out, "**{}** {}\n", text(&answer.question), text(&answer.answer));
+            let _ = writeln!(out, "**{}**\n", text(&answer.question));
+            for sentence in words::sentences(&answer.answer) {
+                let _ = writeln!(out, "- {}", text(sentence));
+            }
+            out.push('\n');
+        }
+        if !row.trouble.is_empty() {
+            out.push_str("**What is wrong**\n\n");
         }
         for sentence in &row.trouble {
             let _ = writeln!(out, "- {}", text(&tame(sentence)));

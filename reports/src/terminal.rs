@@ -10,9 +10,7 @@ use rackrift_checkers::facts::Facts;
 use rackrift_checkers::history::Entry;
 use rackrift_checkers::verdict::{CheckResult, RunVerdict};
 use tabled::builder::Builder;
-use tabled::settings::object::Columns;
-use tabled::settings::peaker::Priority;
-use tabled::settings::{Modify, Padding, Style, Width};
+use tabled::settings::{Padding, Style};
 
 use crate::escape::cleaned;
 use crate::findings;
@@ -90,8 +88,8 @@ impl Page {
             words::length(facts.length),
             format!("seed {}", facts.seed),
         ];
-        if let Some(bound) = story.clocks.bound {
-            parts.push(format!("clocks ± {}", words::length(bound)));
+        if let Some(bound) = story.clocks.words() {
+            parts.push(format!("clocks {bound}"));
         }
         let dirty = facts.hosts.iter().filter(|h| h.clean.is_some()).count();
         if !facts.hosts.is_empty() {
@@ -112,7 +110,9 @@ impl Page {
             let question = self.paint("bold", &cut(&answer.question, self.width));
             self.line("");
             self.line(&question);
-            self.text(&answer.answer, 2);
+            for sentence in words::sentences(&answer.answer) {
+                self.text(sentence, 2);
+            }
         }
     }
 
@@ -138,23 +138,19 @@ impl Page {
         if verdict.checks.is_empty() {
             return;
         }
+        let shown = &verdict.checks[..verdict.checks.len().min(MOST_ROWS)];
+        let texts = |of: fn(&CheckResult) -> &String| shown.iter().map(of).collect::<Vec<_>>();
+        let columns_of_text = [texts(|c| &c.title), texts(|c| &c.bound), texts(|c| &c.measured)];
+        let first = shown.iter().map(|c| columns(words::of_check(c).word) + 2).max().unwrap_or(0);
+        let widths = shares(self.width - first - 2 * columns_of_text.len(), &columns_of_text);
         let mut rows = Builder::default();
         rows.push_record(["", "check", "bound", "measured"]);
-        for check in verdict.checks.iter().take(MOST_ROWS) {
-            let CheckResult { title, bound, measured, .. } = check;
-            rows.push_record([
-                self.word(words::of_check(check)),
-                title.clone(),
-                bound.clone(),
-                measured.clone(),
-            ]);
+        for (place, check) in shown.iter().enumerate() {
+            let cell = |column: usize| wrapped(columns_of_text[column][place], widths[column]).join("\n");
+            rows.push_record([self.word(words::of_check(check)), cell(0), cell(1), cell(2)]);
         }
         let mut table = rows.build();
-        table
-            .with(Style::blank())
-            .with(Padding::new(0, 1, 0, 0))
-            .with(Modify::new(Columns::one(0)).with(Padding::new(0, 2, 0, 0)))
-            .with(Width::wrap(self.width).keep_words(true).priority(Priority::max(true)));
+        table.with(Style::empty()).with(Padding::new(0, 2, 0, 0));
         self.line("");
         for line in table.to_string().lines() {
             self.line(line.trim_end());
@@ -197,24 +193,44 @@ fn cut(text: &str, width: usize) -> String {
     out
 }
 
-/// Lines of at most `width` columns, broken at spaces where there are any.
+/// Widths of columns that share `room`: none gets more than it needs, what it leaves goes to the others.
+fn shares(room: usize, texts: &[Vec<&String>; 3]) -> [usize; 3] {
+    let needs = texts.each_ref().map(|t| t.iter().map(|s| columns(s)).max().unwrap_or(0).max(8));
+    let mut widths = [0; 3];
+    let (mut left, mut open) = (room, vec![0, 1, 2]);
+    while !open.is_empty() {
+        let share = left / open.len();
+        let content: Vec<usize> = open.iter().copied().filter(|c| needs[*c] <= share).collect();
+        if content.is_empty() {
+            open.iter().for_each(|c| widths[*c] = share);
+            break;
+        }
+        for column in content {
+            widths[column] = needs[column];
+            left -= needs[column];
+            open.retain(|c| *c != column);
+        }
+    }
+    widths
+}
+
+/// Lines of at most `width` columns, broken at spaces, else after `-`, `/` or `,`, else anywhere.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut used = 0;
-    for word in text.split(' ') {
-        let wide = columns(word);
-        if used > 0 && used + 1 + wide <= width {
-            line.push(' ');
-            line.push_str(word);
-            used += 1 + wide;
-            continue;
-        }
-        if used > 0 {
+    for piece in text.split_inclusive([' ', '-', '/', ',']) {
+        let wide = columns(piece.trim_end());
+        if used > 0 && used + wide > width {
             lines.push(std::mem::take(&mut line));
             used = 0;
         }
-        for c in word.chars() {
+        if wide <= width {
+            line.push_str(piece);
+            used += columns(piece);
+            continue;
+        }
+        for c in piece.chars() {
             let step = columns(c.encode_utf8(&mut [0; 4]));
             if used + step > width && used > 0 {
                 lines.push(std::mem::take(&mut line));
@@ -225,5 +241,27 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines.push(line);
-    lines
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_breaks_at_spaces_then_at_hyphens() {
+        assert_eq!(
+            wrapped("lease of kube-controller-manager", 16),
+            ["lease of kube-", "controller-", "manager"]
+        );
+        assert_eq!(wrapped("abcdef", 4), ["abcd", "ef"]);
+        assert_eq!(wrapped("", 4), [""]);
+    }
+
+    #[test]
+    fn columns_share_what_there_is() {
+        let texts = ["a".repeat(9), "b".repeat(90), "c".repeat(90)];
+        let widths = shares(60, &texts.each_ref().map(|t| vec![t]));
+        assert_eq!(widths, [9, 25, 25]);
+    }
 }

@@ -168,6 +168,30 @@ pub(crate) fn wall(rfc3339: &str) -> String {
         .map_or_else(|_| rfc3339.to_owned(), |t| t.to_utc().format("%Y-%m-%d %H:%M UTC").to_string())
 }
 
+/// A sentence this short stays with the one before it: alone it has lost what it speaks of.
+const SHORT: usize = 60;
+
+/// The sentences of an answer, each with its full stop.
+pub(crate) fn sentences(text: &str) -> Vec<&str> {
+    let text = text.trim();
+    let mut out: Vec<&str> = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while at < text.len() {
+        let end = text[at..].find(". ").map_or(text.len(), |i| at + i + 1);
+        let next = text[end..].find(". ").map_or(text.len(), |i| end + i + 1);
+        // The following sentence, if there is one, stays here when it is short.
+        if end < text.len() && text[end..next].trim().chars().count() < SHORT {
+            at = end + 1;
+            continue;
+        }
+        out.push(text[from..end].trim());
+        from = end;
+        at = end + 1;
+    }
+    out.retain(|s| !s.is_empty());
+    out
+}
+
 /// How to do it again: what for, and the command.
 pub(crate) fn again(facts: &Facts) -> [(&'static str, String); 3] {
     let Facts { run, scenario, seed, .. } = facts;
@@ -257,6 +281,18 @@ mod tests {
         for text in ["", " ", "1 to 2 s", "1 to", "1 to 2", "5", "5 s", "5 s.", "a  5  s b ", "1.2 ms, 3 s"] {
             let joined: String = lengths(text).into_iter().map(|(_, t)| t).collect();
             assert_eq!(joined, text);
+        }
+    }
+
+    #[test]
+    fn sentences_keep_numbers_whole() {
+        let long = "Nobody led twice, which is what the flags in force promise to everybody who waits.";
+        assert_eq!(sentences(&format!("It took 1.5 s. {long}")), ["It took 1.5 s.", long]);
+        assert_eq!(sentences("It took 1.5 s. Not promised."), ["It took 1.5 s. Not promised."]);
+        assert_eq!(sentences(&format!("A. B. {long} C. D")), ["A. B.", &format!("{long} C. D")]);
+        assert!(sentences(" ").is_empty());
+        for text in ["é. ü. ", ". . .", "a. ", "."] {
+            assert!(!sentences(text).concat().is_empty());
         }
     }
 

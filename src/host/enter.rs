@@ -27,7 +27,7 @@ pub enum EnterError {
         error: std::io::Error,
     },
     /// The system refused.
-    #[error("failed to enter the network namespace {path}: {error}; that needs root")]
+    #[error("failed to enter the network namespace {path}: {error}; that needs root, and a namespace there")]
     Refused {
         /// Its path.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub struct Outside {
     namespace: File,
 }
 
-/// Moves the calling thread into the namespace of that name.
+/// Moves the calling thread into the namespace of that name, or that path if there is a slash in it.
 ///
 /// # Errors
 /// See [`EnterError`]; the thread is then where it was.
@@ -51,7 +51,7 @@ pub fn enter(name: &str) -> Result<Outside, EnterError> {
     let open =
         |path: &Path| File::open(path).map_err(|error| EnterError::Absent { path: path.to_owned(), error });
     let outside = Outside { namespace: open(here)? };
-    let path = Path::new(NAMESPACES).join(name);
+    let path = if name.contains('/') { PathBuf::from(name) } else { Path::new(NAMESPACES).join(name) };
     let inside = open(&path)?;
     go(&inside, &path)?;
     Ok(outside)
@@ -77,8 +77,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_that_is_not_there_is_told() {
-        let error = enter("rackrift-none").unwrap_err().to_string();
-        assert!(error.contains("/run/netns/rackrift-none is not there"), "{error}");
+    fn what_cannot_be_entered_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("no-namespace");
+        std::fs::write(&file, "").unwrap();
+        let said =
+            [enter("rackrift-none"), enter(file.to_str().unwrap())].map(|e| e.unwrap_err().to_string());
+        let said = said.join("\n").replace(folder.path().to_str().unwrap(), "FOLDER");
+        insta::assert_snapshot!(said);
+    }
+
+    /// On a thread of its own: only that one moves.
+    #[test]
+    fn there_and_back_again() {
+        let of = |path: &str| std::fs::read_link(path).unwrap();
+        let before = of("/proc/thread-self/ns/net");
+        let Ok(mut holder) = std::process::Command::new("unshare").args(["-n", "sleep", "60"]).spawn() else {
+            return;
+        };
+        let path = format!("/proc/{}/ns/net", holder.id());
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while std::fs::read_link(&path).is_ok_and(|n| n == before) && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let root = rustix::process::geteuid().is_root();
+        let seen = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let outside = enter(&path)?;
+                let inside = of("/proc/thread-self/ns/net");
+                outside.back()?;
+                Ok::<_, EnterError>((inside, of("/proc/thread-self/ns/net")))
+            }
+        })
+        .join()
+        .unwrap();
+        let there = of(&path);
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        if root {
+            assert_ne!(there, before, "unshare made a namespace");
+            assert_eq!(seen.unwrap(), (there, before.clone()));
+        }
+        assert_eq!(of("/proc/thread-self/ns/net"), before);
     }
 }

@@ -40,6 +40,12 @@ pub fn nonce() -> String {
     format!("{:016x}", rand::random::<u64>())
 }
 
+/// The texts of the begin and of the end mark; the exit status follows the latter after a space.
+#[must_use]
+pub fn marks(nonce: &str) -> (String, String) {
+    (format!("RR-BEGIN {nonce}"), format!("RR-END {nonce}"))
+}
+
 /// Wraps a script for `sh -s`.
 ///
 /// The limit is rounded up to whole seconds, which every `timeout` understands; over it the script's process
@@ -105,9 +111,10 @@ impl Sift {
     /// For one stream of the script with that nonce; keeps at most `cap` bytes, the first ones.
     #[must_use]
     pub fn new(nonce: &str, cap: usize) -> Self {
+        let (begin, end) = marks(nonce);
         Self {
-            begin: format!("RR-BEGIN {nonce}\n").into_bytes(),
-            end: format!("\nRR-END {nonce}").into_bytes(),
+            begin: format!("{begin}\n").into_bytes(),
+            end: format!("\n{end}").into_bytes(),
             held: Vec::new(),
             place: Place::Before,
             noise: Vec::new(),
@@ -184,11 +191,6 @@ impl Sift {
             Place::After(rest) => rest.parse().ok(),
             _ => None,
         }
-    }
-
-    /// Takes the output that is certain to be the script's so far; for readers of a stream.
-    pub fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.kept)
     }
 
     /// The last line of what came before the begin mark: why another program answered, most likely.
@@ -299,4 +301,129 @@ fn not_our_shell(status: i32, noise: Option<&str>) -> String {
         "the login shell must be able to run `exec /bin/sh -s`, and no forced command may stand in its way"
     };
     format!("the script was not started (status {status}: {said}); {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a shell prints for a script; `input` comes after it.
+    fn run(shell: &[&str], body: &str, input: &str) -> (Vec<u8>, Vec<u8>) {
+        let text = wrap(body, "00ff", Duration::from_secs(20), Mode::ToItsEnd) + input;
+        let mut child = Command::new(shell[0])
+            .args(&shell[1..])
+            .arg("-s")
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.stdout, output.stderr)
+    }
+
+    fn outcome((stdout, stderr): (Vec<u8>, Vec<u8>), step: usize) -> Outcome {
+        let mut sifts = [Sift::new("00ff", 1 << 20), Sift::new("00ff", 1 << 20)];
+        for (sift, bytes) in sifts.iter_mut().zip([stdout, stderr]) {
+            bytes.chunks(step).for_each(|c| sift.feed(c));
+        }
+        let [out, err] = sifts;
+        conclude(out, err, Ending::Marked, Duration::ZERO, Duration::from_secs(20))
+    }
+
+    fn done(status: i32, stdout: &str, stderr: &str) -> Outcome {
+        let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
+        Outcome::Done(Finished { status, stdout, stderr, truncated: false })
+    }
+
+    #[test]
+    fn every_shell_says_the_same() {
+        let body = "echo \"$PATH\" | cut -c 1-9\necho err >&2\ncat\nprintf \"no 'end\"\nexit 7";
+        for shell in [&["/bin/sh"][..], &["dash"], &["bash"], &["busybox", "sh"]] {
+            if Command::new(shell[0]).args(&shell[1..]).args(["-c", ":"]).output().is_err() {
+                continue;
+            }
+            let said = outcome(run(shell, body, "echo not the script's\n"), 5);
+            assert_eq!(said, done(7, "/usr/sbin\nno 'end", "err\n"), "{shell:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_is_no_shell_script_has_a_status_too() {
+        let said = outcome(run(&["/bin/sh"], "echo 'open\nif then", ""), 64);
+        let Outcome::Done(end) = &said else { panic!("{said:?}") };
+        assert!(end.status != 0 && !end.stderr.is_empty(), "{end:?}");
+    }
+
+    #[test]
+    fn a_script_s_own_124_is_not_a_time_out() {
+        assert_eq!(outcome(run(&["/bin/sh"], "exit 124", ""), 64), done(124, "", ""));
+        let sift = || {
+            let mut sift = Sift::new("00ff", 9);
+            sift.feed(b"RR-BEGIN 00ff\n\nRR-END 00ff 124\n");
+            sift
+        };
+        let limit = Duration::from_secs(1);
+        let said = conclude(sift(), sift(), Ending::Marked, limit, limit);
+        assert!(matches!(said, Outcome::TimedOut { .. }), "{said:?}");
+    }
+
+    #[test]
+    fn without_end_mark_there_is_no_result() {
+        let mut half = Sift::new("00ff", 99);
+        half.feed(b"RR-BEGIN 00ff\nfirst\n\nRR-END 00f");
+        let silent = || Sift::new("00ff", 99);
+        let limit = Duration::from_secs(1);
+        let ends = |out: Sift, ending| conclude(out, silent(), ending, Duration::ZERO, limit);
+        let mut begun = silent();
+        begun.feed(b"RR-BEGIN 00ff\n");
+        let mut said = vec![
+            ends(half, Ending::Deadline),
+            ends(begun, Ending::Exit(0)),
+            ends(silent(), Ending::Cut("the connection broke".to_owned())),
+            ends(silent(), Ending::Signal("KILL".to_owned())),
+            ends(silent(), Ending::Exit(255)),
+        ];
+        let mut torn = silent();
+        torn.feed(b"RR-BEGIN 00ff\n\nRR-END 00ff x\n");
+        said.push(ends(torn, Ending::Marked));
+        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(said.join("\n"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+        /// Whatever a script prints, through a real shell and cut anywhere, comes back as it was.
+        #[test]
+        fn output_comes_back_as_it_was(text in "[ -~\n]{0,200}", step in 1_usize..40, status in 0..=99) {
+            let body = format!("cat <<'RR-TEXT'\n{text}\nRR-TEXT\nexit {status}");
+            prop_assume!(!text.lines().any(|l| l == "RR-TEXT"));
+            let said = outcome(run(&["/bin/sh"], &body, ""), step);
+            prop_assert_eq!(said, done(status, &format!("{text}\n"), ""));
+        }
+
+        /// Noise round it does not matter; at most `cap` bytes are kept.
+        #[test]
+        fn noise_is_left_out(
+            before in "[a-zR\n-]{0,60}", text in "[a-zR\n-]{0,60}", after in "[a-z\n]{0,20}",
+            step in 1_usize..30, cap in 0_usize..80,
+        ) {
+            let mut sift = Sift::new("00ff", cap);
+            let all = format!("{before}RR-BEGIN 00ff\n{text}\nRR-END 00ff 0\n{after}");
+            all.as_bytes().chunks(step).for_each(|c| sift.feed(c));
+            prop_assert!(sift.begun() && sift.ended());
+            prop_assert_eq!(sift.status(), Some(0));
+            let (kept, truncated) = sift.text();
+            prop_assert_eq!(&kept, &text[..text.len().min(cap)]);
+            prop_assert_eq!(truncated, cap < text.len());
+        }
+    }
 }

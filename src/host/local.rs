@@ -45,7 +45,7 @@ impl Namespaces {
     }
 
     fn spawn(&self, host: &str) -> Result<Child, String> {
-        let namespace = self.hosts.get(host).ok_or_else(|| format!("{host}: no such host"))?;
+        let namespace = self.hosts.get(host).ok_or_else(|| "there is no such host".to_owned())?;
         let mut command = match namespace {
             Some(name) => {
                 let mut c = Command::new("ip");
@@ -59,7 +59,7 @@ impl Namespaces {
             }
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().map_err(|e| format!("{host}: the shell cannot be started: {e}"))
+        command.spawn().map_err(|e| format!("the shell cannot be started: {e}"))
     }
 
     async fn run_script(&self, host: &str, script: &Script) -> Outcome {
@@ -73,7 +73,7 @@ impl Namespaces {
         let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Outcome::Refused { reason: format!("{host}: the shell has no pipes") };
+            return Outcome::Refused { reason: "the shell has no pipes".to_owned() };
         };
         // In a task of its own: a script larger than a pipe is read only as fast as the shell reads it.
         tokio::spawn(async move {
@@ -104,12 +104,9 @@ impl Namespaces {
         let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(format!("{host}: the shell has no pipes"));
+            return Err("the shell has no pipes".to_owned());
         };
-        stdin
-            .write_all(text.as_bytes())
-            .await
-            .map_err(|e| format!("{host}: the shell does not read: {e}"))?;
+        stdin.write_all(text.as_bytes()).await.map_err(|e| format!("the shell does not read: {e}"))?;
         let (lines, receiver) = mpsc::channel(super::lines::QUEUE);
         let mut split = super::lines::Split::new(&nonce, script.cap);
         tokio::spawn(async move {
@@ -177,5 +174,45 @@ impl Remote for Namespaces {
 
     fn stream<'a>(&'a self, host: &'a str, script: &'a Script) -> BoxFuture<'a, Result<Lines, String>> {
         Box::pin(self.stream_script(host, script))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> Namespaces {
+        Namespaces::new().here("h")
+    }
+
+    #[tokio::test]
+    async fn scripts_end_as_over_ssh() {
+        let run = async |body: &str, limit| here().run("h", &Script::new(body).limit(limit).cap(9)).await;
+        let long = Duration::from_secs(20);
+        let said = run("yes | head -c 1000000; echo err >&2; exit 3", long).await;
+        let Outcome::Done(done) = said else { panic!("{said:?}") };
+        assert_eq!((done.status, done.stdout.as_str(), done.truncated), (3, "y\ny\ny\ny\ny", true));
+        let said = run("echo so far; kill -KILL $$", long).await;
+        assert!(matches!(&said, Outcome::Signalled { signal, .. } if signal == "KILL"), "{said:?}");
+        let said = run("echo so far; exec sleep 1000", Duration::from_secs(1)).await;
+        assert!(matches!(&said, Outcome::TimedOut { output, .. } if output.stdout == "so far\n"), "{said:?}");
+        let said = run("kill -KILL $(ps -o ppid= -p $PPID); exec sleep 2", long).await;
+        assert!(!matches!(said, Outcome::Done(_)), "{said:?}");
+        let nobody = here().run("x", &Script::new(":")).await;
+        assert_eq!(nobody, Outcome::Refused { reason: "there is no such host".to_owned() });
+    }
+
+    #[tokio::test]
+    async fn a_dropped_stream_ends_its_script() {
+        let script = Script::new("echo $$; exec sleep 1000").limit(Duration::from_secs(120));
+        let mut lines = here().stream("h", &script).await.unwrap();
+        let stat = format!("/proc/{}/stat", lines.recv().await.unwrap());
+        assert!(std::fs::exists(&stat).unwrap());
+        drop(lines);
+        let end = Instant::now() + Duration::from_secs(30);
+        while std::fs::read_to_string(&stat).is_ok_and(|s| !s.contains(") Z ")) {
+            assert!(Instant::now() < end, "the script is still there");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }

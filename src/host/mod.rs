@@ -5,4 +5,5 @@ pub mod enter;
 pub mod frame;
 pub mod lines;
 pub mod local;
+pub mod preflight;
 pub mod remote;

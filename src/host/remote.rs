@@ -74,7 +74,7 @@ pub enum Outcome {
     },
     /// It certainly did not run: no connection, key refused, no session.
     Refused {
-        /// Why, and what to do.
+        /// Why, and what to do. It names the address, not the host, which whoever asked puts before it.
         reason: String,
     },
 }

@@ -163,8 +163,7 @@ pub async fn conduct(
     tell.now("removing the workloads", Some(GONE));
     let removed = namespace::remove(&kubectl, GONE).await;
     proxies.stop().await;
-    let mut facts = played?;
-    facts.length = recorder.now();
+    let facts = played?;
     if let Err(e) = removed {
         tell.say(&e.to_string());
         recorder.note(e.to_string());
@@ -289,6 +288,8 @@ impl Stage<'_> {
         let held = held.unwrap_or_else(|e| Held { trouble: Some(e.to_string()), ..Held::default() });
         facts.hosts = self.verify(before, &held).await?;
         facts.cut_short = self.cut_short(&held);
+        // What comes after, the removal of the workloads, is not part of the experiment.
+        facts.length = self.recorder.now();
         Ok(facts)
     }
 

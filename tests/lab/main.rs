@@ -2,6 +2,8 @@
 //!
 //! They need root on Debian 12 and some minutes, so they run only when `RACKRIFT_TEST_LAB` is set; `scripts/test`
 //! sets it. They run in one test, in order, because they share the lab and each leaves it as it found it.
+#![expect(clippy::unwrap_used, reason = "in a test's helpers too, what must not fail ends the test")]
+#![expect(clippy::print_stderr, reason = "a test of minutes says where it is")]
 
 mod machine;
 mod messages;

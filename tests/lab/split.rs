@@ -42,8 +42,12 @@ pub(crate) fn is_seen_and_judged(program: &Program) {
     all_pass(&verdict, "fault-coverage/", 1);
     all_pass(&verdict, "hosts-clean", 1);
     all_pass(&verdict, "converged", 1);
-    all_pass(&verdict, "duplicate-pods/StatefulSet", 1);
-    all_pass(&verdict, "undisturbed/", 1);
+    all_pass(&verdict, "duplicate-pods/rackrift/db-0", 1);
+    all_pass(&verdict, "daemon-undisturbed/", 2);
+    for measured in checks(&verdict, "duplicate-pods/rackrift/web") {
+        assert!(measured.measured.contains("certain"), "{measured:#?}");
+        assert!(measured.value.is_some_and(|ns| ns > 1_000_000_000), "{measured:#?}");
+    }
     for file in ["report.html", "report.md", "junit.xml", "history.jsonl", "journal.jsonl", "plan-1.txt"] {
         let size = std::fs::metadata(dir.join(file)).unwrap_or_else(|e| panic!("{file}: {e}")).len();
         assert!(size > 100, "{file}: {size} bytes");

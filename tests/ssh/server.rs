@@ -1,4 +1,4 @@
-//! A real sshd on loopback, for one test.
+//! A real sshd, for one test.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,13 +12,31 @@ use rackrift::inventory::{Host, Inventory, Kubernetes, Network, Purpose, Rack, S
 /// The sshd; ended with the test.
 pub(crate) struct Server {
     folder: tempfile::TempDir,
+    address: String,
     port: u16,
     process: Child,
+}
+
+/// Where an sshd runs, and how it differs from the plain one.
+#[derive(Default)]
+pub(crate) struct Setup<'a> {
+    /// The network namespace; absent: this one, on loopback.
+    pub(crate) namespace: Option<(&'a str, &'a str)>,
+    /// Further lines of its configuration; `FOLDER` stands for the server's folder.
+    pub(crate) lines: &'a [&'a str],
+    /// Programs that are hidden from it and all that it starts, in a mount namespace of its own.
+    pub(crate) hidden: &'a [&'a str],
+    /// RSA keys for host and user too; making them takes a second or two.
+    pub(crate) rsa: bool,
 }
 
 impl Server {
     /// None, with a word, where there is no sshd or we are not root.
     pub(crate) fn start() -> Option<Self> {
+        Self::with(&Setup::default())
+    }
+
+    pub(crate) fn with(setup: &Setup<'_>) -> Option<Self> {
         let sshd = Path::new("/usr/sbin/sshd");
         if !sshd.exists() || !rustix::process::geteuid().is_root() {
             eprintln!("skipped: needs root and /usr/sbin/sshd");
@@ -26,41 +44,82 @@ impl Server {
         }
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
-        for key in ["host", "user", "other", "other-host"] {
+        for (key, kind, passphrase) in [
+            ("host", "ed25519", ""),
+            ("user", "ed25519", ""),
+            ("other", "ed25519", ""),
+            ("other-host", "ed25519", ""),
+            ("locked", "ed25519", "a passphrase"),
+            ("host-rsa", "rsa", ""),
+            ("user-rsa", "rsa", ""),
+        ] {
+            if kind == "rsa" && !setup.rsa {
+                continue;
+            }
             let made = Command::new("ssh-keygen")
-                .args(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", &at(key)])
+                .args(["-q", "-t", kind, "-N", passphrase, "-C", "", "-f", &at(key)])
                 .status();
             assert!(made.unwrap().success());
         }
-        std::fs::copy(at("user.pub"), at("authorized_keys")).unwrap();
+        let users = if setup.rsa { &["user.pub", "user-rsa.pub"][..] } else { &["user.pub"] };
+        let authorized: String = users.iter().map(|k| std::fs::read_to_string(at(k)).unwrap()).collect();
+        std::fs::write(at("authorized_keys"), authorized).unwrap();
         // sshd wants this folder even when it does not need it.
         std::fs::create_dir_all("/run/sshd").unwrap();
-        let port = free_port();
+        let (namespace, address) = setup.namespace.unzip();
+        let address = address.unwrap_or("127.0.0.1").to_owned();
+        let port = if namespace.is_some() { 2222 } else { free_port() };
         let mut config = String::new();
-        let lines = [
+        let mut lines = vec![
             format!("Port {port}"),
-            "ListenAddress 127.0.0.1".to_owned(),
+            format!("ListenAddress {address}"),
             format!("HostKey {}", at("host")),
             format!("AuthorizedKeysFile {}", at("authorized_keys")),
             format!("PidFile {}", at("pid-file")),
             "StrictModes no".to_owned(),
             "UsePAM no".to_owned(),
             "PasswordAuthentication no".to_owned(),
+            // Careful administrators ask from their side too; and a session does not outlive its test.
+            "ClientAliveInterval 1".to_owned(),
+            "ClientAliveCountMax 3".to_owned(),
         ];
+        lines.extend(setup.rsa.then(|| format!("HostKey {}", at("host-rsa"))));
+        lines.extend(setup.lines.iter().map(|l| l.replace("FOLDER", &at(""))));
         for line in lines {
             writeln!(config, "{line}").unwrap();
         }
         std::fs::write(at("config"), config).unwrap();
-        let process = Command::new(sshd)
+        let mut command = match namespace {
+            Some(name) => {
+                let mut c = Command::new("ip");
+                c.args(["netns", "exec", name]).arg(sshd);
+                c
+            }
+            None if setup.hidden.is_empty() => Command::new(sshd),
+            None => {
+                let hide = "none=$1; shift; while [ \"$1\" != -- ]; do mount --bind \"$none\" \"$1\" || exit 1; \
+                            shift; done; shift; exec \"$@\"";
+                std::fs::write(at("none"), "").unwrap();
+                let mut c = Command::new("unshare");
+                c.args(["-m", "/bin/sh", "-c", hide, "hide", &at("none")])
+                    .args(setup.hidden)
+                    .arg("--")
+                    .arg(sshd);
+                c
+            }
+        };
+        let log = std::fs::File::create(at("log")).unwrap();
+        let process = command
             .args(["-D", "-e", "-f", &at("config")])
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .unwrap();
-        let server = Self { folder, port, process };
+        let server = Self { folder, address, port, process };
         server.known_hosts("known_hosts", &server.line("host", port));
-        let end = Instant::now() + Duration::from_secs(10);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !std::fs::read_to_string(server.folder().join("log")).unwrap().contains("Server listening") {
             assert!(Instant::now() < end, "sshd does not listen");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -71,9 +130,10 @@ impl Server {
         self.folder.path()
     }
 
+    /// A line of known_hosts: that key for our address and a port.
     fn line(&self, key: &str, port: u16) -> String {
         let public = std::fs::read_to_string(self.folder().join(format!("{key}.pub"))).unwrap();
-        format!("[127.0.0.1]:{port} {public}")
+        format!("[{}]:{port} {public}", self.address)
     }
 
     /// Writes a file and gives its path.
@@ -83,22 +143,21 @@ impl Server {
         path
     }
 
-    pub(crate) fn known_hosts_of_another(&self) -> PathBuf {
-        self.known_hosts("another", &self.line("other-host", self.port))
+    /// A file that knows us by that key.
+    pub(crate) fn known_by(&self, key: &str, before: &str) -> PathBuf {
+        self.known_hosts(&format!("known-by-{key}"), &(before.to_owned() + &self.line(key, self.port)))
     }
 
-    /// Adds the host's key for a further port.
-    pub(crate) fn know(&self, port: u16) {
-        let both = self.line("host", self.port) + &self.line("host", port);
-        self.known_hosts("known_hosts", &both);
+    /// Another key file of ours.
+    pub(crate) fn key(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
     }
 
-    pub(crate) fn other_key(&self) -> PathBuf {
-        self.folder().join("other")
-    }
-
-    pub(crate) fn closed_port(&self) -> u16 {
-        free_port()
+    /// One host, `h1`, that is this server, with something changed.
+    pub(crate) fn inventory_with(&self, change: impl FnOnce(&mut Inventory)) -> Inventory {
+        let mut inventory = self.inventory();
+        change(&mut inventory);
+        inventory
     }
 
     /// One host, `h1`, that is this server.
@@ -108,7 +167,7 @@ impl Server {
             rack: "a".to_owned(),
             roles: Vec::new(),
             ssh: Ssh {
-                address: "127.0.0.1".to_owned(),
+                address: self.address.clone(),
                 port: self.port,
                 user: "root".to_owned(),
                 key: Some(self.folder().join("user")),
@@ -144,6 +203,7 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> u16 {
+/// A port of loopback on which nobody listens.
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

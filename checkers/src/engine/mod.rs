@@ -12,9 +12,13 @@
 //!   `ret` the latest possible moment, so that an order is used only where it is certain.
 //! * Operations are named by their position in the slice given.
 
+pub mod growing;
 pub mod lease;
+pub mod mutex;
 pub mod search;
+pub mod session;
 pub mod versioned;
+pub mod watch;
 
 /// The return time of an operation that has no definite outcome.
 pub const NEVER: crate::history::Nanos = u64::MAX;

@@ -43,13 +43,16 @@
 
 mod blocks;
 mod chain;
+pub mod online;
 mod order;
 mod placing;
+mod verify;
 
 use std::num::{NonZeroU32, NonZeroU64};
 
 use crate::history::Nanos;
 pub use order::Timeline;
+pub use verify::{Unproved, confirm, verify};
 
 /// A version: a Kubernetes resourceVersion. 0 is no version of any object.
 pub type Version = NonZeroU64;

@@ -115,3 +115,26 @@ impl Model for Queue {
         if matches!(op, QueueOp::Empty) { Effect::ReadOnly } else { Effect::Any }
     }
 }
+
+impl std::fmt::Display for SetOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Add(value) => write!(f, "add {value}"),
+            Self::Remove(value) => write!(f, "remove {value}"),
+            Self::Contains(value, true) => write!(f, "contains {value}"),
+            Self::Contains(value, false) => write!(f, "does not contain {value}"),
+            Self::Read(all) => write!(f, "read {}", Value::List(all.iter().cloned().collect())),
+        }
+    }
+}
+
+impl std::fmt::Display for QueueOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Enqueue(value) => write!(f, "enqueue {value}"),
+            Self::Dequeue(value) => write!(f, "dequeue {value}"),
+            Self::Empty => f.write_str("dequeue, found it empty"),
+            Self::DequeueUnknown => f.write_str("dequeue, answer unknown"),
+        }
+    }
+}

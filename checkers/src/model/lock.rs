@@ -45,3 +45,13 @@ impl Model for Lock {
         if matches!(op, LockOp::Held(_)) { Effect::ReadOnly } else { Effect::Any }
     }
 }
+
+impl std::fmt::Display for LockOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Acquire(_) => f.write_str("acquire"),
+            Self::Release(_) => f.write_str("release"),
+            Self::Held(_) => f.write_str("acquire, refused"),
+        }
+    }
+}

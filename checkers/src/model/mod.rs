@@ -14,5 +14,5 @@ pub use collections::{Queue, QueueOp, Set, SetOp};
 pub use lock::{Lock, LockOp};
 pub use per_key::PerKey;
 pub use register::{Register, RegisterOp};
-pub use registers::{Micro, Registers};
+pub use registers::{Micro, Registers, Txn};
 pub use text::{Text, TextOp};

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{LockOp, Micro, QueueOp, RegisterOp, SetOp, TextOp};
+use super::{LockOp, Micro, QueueOp, RegisterOp, SetOp, TextOp, Txn};
 use crate::engine::search::Call;
 use crate::history::calls::Paired;
 use crate::history::{OpType, Value};
@@ -80,13 +80,13 @@ pub fn text(calls: &[Paired<'_>]) -> Read<TextOp> {
 
 /// Several registers: `txn` with parts `[read k v]` and `[write k v]`, in which nil read says nothing.
 #[must_use]
-pub fn registers(calls: &[Paired<'_>]) -> Read<Vec<Micro>> {
+pub fn registers(calls: &[Paired<'_>]) -> Read<Txn> {
     read(calls, |call, outcome, value| {
         if call.first.f != "txn" || outcome == OpType::Fail {
             return None;
         }
         let Value::List(parts) = value else { return None };
-        parts.iter().map(micro).collect()
+        parts.iter().map(micro).collect::<Option<_>>().map(Txn)
     })
 }
 

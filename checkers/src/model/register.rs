@@ -69,3 +69,15 @@ impl<V: Clone + Eq + Hash + Display> Model for Register<V> {
         }
     }
 }
+
+impl<V: Display> Display for RegisterOp<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Read(value) => write!(f, "read {value}"),
+            Self::ReadAny => f.write_str("read, answer unknown"),
+            Self::Write(value) => write!(f, "write {value}"),
+            Self::Cas { from, to } => write!(f, "cas {from} to {to}"),
+            Self::CasRefused { from } => write!(f, "cas from {from}, refused"),
+        }
+    }
+}

@@ -31,16 +31,19 @@ pub enum Micro {
     },
 }
 
+/// A transaction: its parts, in order; all take effect at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Txn(pub Vec<Micro>);
+
 impl Model for Registers {
     type State = BTreeMap<String, Value>;
-    /// Its parts, in order; all take effect at one moment.
-    type Op = Vec<Micro>;
+    type Op = Txn;
 
     fn start(&self) -> Self::State {
         self.start.clone()
     }
 
-    fn step(&self, state: &Self::State, op: &Vec<Micro>) -> Result<Self::State, String> {
+    fn step(&self, state: &Self::State, Txn(op): &Txn) -> Result<Self::State, String> {
         let mut next = state.clone();
         for part in op {
             match part {
@@ -59,7 +62,21 @@ impl Model for Registers {
         Ok(next)
     }
 
-    fn effect(&self, op: &Vec<Micro>) -> Effect {
+    fn effect(&self, Txn(op): &Txn) -> Effect {
         if op.iter().all(|part| matches!(part, Micro::Read { .. })) { Effect::ReadOnly } else { Effect::Any }
+    }
+}
+
+impl std::fmt::Display for Txn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, part) in self.0.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            match part {
+                Micro::Read { key, value: Some(value) } => write!(f, "read {key} = {value}")?,
+                Micro::Read { key, value: None } => write!(f, "read {key}")?,
+                Micro::Write { key, value } => write!(f, "write {key} = {value}")?,
+            }
+        }
+        Ok(())
     }
 }

@@ -42,3 +42,13 @@ impl Model for Text {
         }
     }
 }
+
+impl std::fmt::Display for TextOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Get(text) => write!(f, "get {text:?}"),
+            Self::Put(text) => write!(f, "put {text:?}"),
+            Self::Append(text) => write!(f, "append {text:?}"),
+        }
+    }
+}

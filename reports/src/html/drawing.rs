@@ -42,13 +42,13 @@ pub(super) struct Layout {
 
 /// For wide screens and paper, then for phones.
 pub(super) const LAYOUTS: [Layout; 2] = [
-    Layout { name: "wide", width: 1100.0, left: 240.0, above: false, apart: 56.0 },
+    Layout { name: "wide", width: 1100.0, left: 252.0, above: false, apart: 56.0 },
     Layout { name: "narrow", width: 358.0, left: 10.0, above: true, apart: 58.0 },
 ];
 
 /// Average width of a letter at the bars' font size of 11, and of the names' size 12.
 pub(super) const LETTER: f64 = 6.3;
-const NAME_LETTER: f64 = 6.9;
+const NAME_LETTER: f64 = 6.7;
 
 /// An SVG in the making.
 pub(super) struct Drawing {

@@ -26,9 +26,8 @@ use rows::{AnswerRow, CheckRow, ClientRow, FaultRow, FindingRow, HostRow, Legend
 /// The style sheet of every page.
 pub(crate) const STYLE: &str = include_str!("../../templates/report.css");
 
-/// Most checks named at the top, and most findings: a page with more of them is not read.
+/// Most checks named at the top; the table has them all.
 const MOST_TROUBLES: usize = 20;
-const MOST_FINDINGS: usize = 100;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -73,9 +72,7 @@ struct Page<'a> {
 #[must_use]
 pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
     let story = Story::tell(facts, entries);
-    let (mut found, mut more_findings) = findings::of(verdict);
-    more_findings += found.len().saturating_sub(MOST_FINDINGS);
-    found.truncate(MOST_FINDINGS);
+    let (found, more_findings) = findings::of(verdict);
     let anchors = rows::anchors(verdict);
     let check = |place, check| CheckRow::new(check, rows::anchor(&anchors, place));
     let (moments, more_moments) = rows::moments(&story);
@@ -90,7 +87,7 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
         tally: findings::tally(verdict),
         started: words::wall(&facts.started),
         length: words::length(facts.length),
-        clocks: story.clocks.bound.map(words::length),
+        clocks: story.clocks.words(),
         clean: facts.hosts.iter().filter(|h| h.clean.is_none()).count(),
         kubernetes: rows::versions(facts),
         answers: rows::answers(verdict, &anchors),
@@ -109,7 +106,9 @@ pub fn html(facts: &Facts, verdict: &RunVerdict, entries: &[Entry]) -> String {
             .map(|f| FindingRow::new(f, rows::anchor(&anchors, f.place), story.zero))
             .collect(),
         more_findings,
-        checks: verdict.checks.iter().take(rows::MOST).enumerate().map(|(at, c)| check(at, c)).collect(),
+        checks: rows::explained(
+            verdict.checks.iter().take(rows::MOST).enumerate().map(|(at, c)| check(at, c)).collect(),
+        ),
         more_checks: verdict.checks.len().saturating_sub(rows::MOST),
         classes: rows::classes(verdict),
         topology: topology::draw(facts, &story),

@@ -18,6 +18,8 @@ use crate::words;
 const AREA: f64 = 34.0;
 /// Height of a latency plot.
 const PLOT: f64 = 84.0;
+/// Most API servers with curves; the table has them all.
+const MOST_PLOTS: usize = 8;
 /// Fewest and most columns of a curve.
 const FEWEST: u64 = 20;
 const MOST: u64 = 180;
@@ -44,15 +46,12 @@ pub(super) fn latency(story: &Story) -> Option<String> {
     Some(LAYOUTS.map(one).concat())
 }
 
-/// Most latency plots.
-const MOST_PLOTS: usize = 12;
-
 impl Drawing {
     /// A curve of answers a second for each API server, with what went wrong in red at its foot.
     pub(super) fn rates(&mut self, lanes: &[ClientLane]) {
         self.title("Clients: lease operations a second");
         let columns = self.columns();
-        for lane in lanes {
+        for lane in lanes.iter().take(MOST_PLOTS) {
             let rate = Rate::of(lane, self.axis.end, columns);
             let note = format!("at most {} a second", words::count(rate.top.ceil() as u64));
             self.names(&lane.name, &note, AREA / 2.0);
@@ -91,6 +90,15 @@ impl Drawing {
                 );
             }
             self.y += AREA + 8.0;
+        }
+        if lanes.len() > MOST_PLOTS {
+            let (x, y) = (self.axis.left, self.y + 4.0);
+            let more = words::counted(lanes.len() - MOST_PLOTS, "more curve");
+            let _ = write!(
+                self.body,
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"cap\">{more} not drawn; see the table of clients</text>"
+            );
+            self.y += 12.0;
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use rackrift_checkers::facts::{Facts, HostFacts};
 use rackrift_checkers::history::{Entry, Nanos};
-use rackrift_checkers::verdict::{CheckResult, Class, RunVerdict};
+use rackrift_checkers::verdict::{CheckResult, Class, RunVerdict, Verdict};
 
 use super::drawing::Flag;
 use crate::bounds::Bounds;
@@ -30,7 +30,8 @@ pub(super) type Pieces = Vec<(bool, String)>;
 /// One headline answer.
 pub(super) struct AnswerRow {
     pub(super) question: String,
-    pub(super) answer: Pieces,
+    /// Its sentences.
+    pub(super) answer: Vec<Pieces>,
     /// Anchor and title of each check that it rests on.
     pub(super) checks: Vec<(String, String)>,
 }
@@ -61,7 +62,7 @@ pub(super) fn answers(verdict: &RunVerdict, anchors: &[String]) -> Vec<AnswerRow
     };
     let row = |a: &rackrift_checkers::verdict::Answer| AnswerRow {
         question: a.question.clone(),
-        answer: words::lengths(&a.answer),
+        answer: words::sentences(&a.answer).into_iter().map(words::lengths).collect(),
         checks: a.checks.iter().filter_map(title).collect(),
     };
     verdict.answers.iter().map(row).collect()
@@ -78,7 +79,8 @@ pub(super) struct BarRow {
 }
 
 impl BarRow {
-    fn new(bounds: Bounds) -> Self {
+    /// The verdict says whether it holds; the bar never contradicts it over a rounding.
+    fn new(bounds: Bounds, verdict: Verdict) -> Self {
         let percent = |ns: f64| 100.0 * ns / bounds.axis();
         let from = percent(bounds.low.unwrap_or(0.0));
         let words = |ns: f64| words::length(ns as u64);
@@ -86,7 +88,7 @@ impl BarRow {
             from,
             width: percent(bounds.high) - from,
             value: percent(bounds.value),
-            holds: bounds.holds(),
+            holds: verdict == Verdict::Pass || bounds.holds(),
             low: bounds.low.map(words),
             high: words(bounds.high),
         }
@@ -113,10 +115,19 @@ impl<'a> CheckRow<'a> {
             word: words::of_check(check),
             class: words::class(check.class),
             sentence: words::lengths(&check.sentence),
-            bar: Bounds::of(check).map(BarRow::new),
+            bar: Bounds::of(check).map(|bounds| BarRow::new(bounds, check.verdict)),
             why: not_promised.then(|| words::why_not_promised(&check.id)),
         }
     }
+}
+
+/// Keeps each explanation where it stands first.
+pub(super) fn explained(mut rows: Vec<CheckRow<'_>>) -> Vec<CheckRow<'_>> {
+    let mut told = HashSet::new();
+    for row in &mut rows {
+        row.why = row.why.filter(|why| told.insert(*why));
+    }
+    rows
 }
 
 /// The classes that occur, with their meaning.

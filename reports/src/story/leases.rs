@@ -30,7 +30,15 @@ impl<K: std::hash::Hash + Eq + Clone, V: Default> Default for Ordered<K, V> {
 }
 
 /// One group for each elected component that the facts name, then for each further lease or component seen.
-pub(super) fn groups(facts: &Facts, racks: &Racks, entries: &[Entry], end: Nanos) -> Vec<Group> {
+///
+/// Leases were watched until `watched`; what processes say reaches to `end`.
+pub(super) fn groups(
+    facts: &Facts,
+    racks: &Racks,
+    entries: &[Entry],
+    watched: Nanos,
+    end: Nanos,
+) -> Vec<Group> {
     let mut leases: Ordered<&str, Shown<'_>> = Ordered::new();
     let mut components: Ordered<&str, beliefs::Heard<'_>> = Ordered::new();
     for lease in &facts.leases {
@@ -51,7 +59,7 @@ pub(super) fn groups(facts: &Facts, racks: &Racks, entries: &[Entry], end: Nanos
         let title = known.map_or(*lease, |l| l.component.as_str());
         groups.push(Group {
             title: title.to_owned(),
-            lanes: shown.lanes(racks, quiet, end),
+            lanes: shown.lanes(racks, quiet, watched),
             ..Group::default()
         });
     }

@@ -211,8 +211,9 @@ impl Story {
             (fault.in_force.or(fault.asked).unwrap_or(0).min(end), name)
         });
         let mut groups = vec![faults::group(&faults, zero, end)];
-        groups.extend(leases::groups(facts, &racks, entries, end));
-        groups.push(nodes::group(entries, end));
+        let watched = watched(entries, end);
+        groups.extend(leases::groups(facts, &racks, entries, watched, end));
+        groups.push(nodes::group(entries, watched));
         groups.push(pods::group(facts, &racks, entries, end));
         groups.retain(|g| !g.lanes.is_empty());
         let lanes: usize = groups.iter().map(|g| g.lanes.len().min(MOST_LANES)).sum();
@@ -231,15 +232,18 @@ impl Story {
     }
 }
 
-/// The end of the axis: the run's length, or the last line where the run has none. A stray time far behind the
-/// run's end does not squeeze the picture: it is drawn at the edge.
+/// The end of the axis: the last line of the history, as what follows (collecting, judging) shows nothing. A stray
+/// time far behind the run's end does not squeeze the picture: it is drawn at the edge.
 fn end(facts: &Facts, entries: &[Entry]) -> Nanos {
-    let last = entries.iter().map(when).max().unwrap_or(0);
-    let end = match facts.length {
-        0 => last,
-        length => last.clamp(length, length.saturating_add(length / 4)),
-    };
+    let last = entries.iter().map(when).max().unwrap_or(facts.length);
+    let end = if facts.length == 0 { last } else { last.min(facts.length.saturating_add(facts.length / 4)) };
     end.max(1_000_000)
+}
+
+/// Until when somebody watched leases and nodes: silence after that says nothing.
+fn watched(entries: &[Entry], end: Nanos) -> Nanos {
+    let seen = entries.iter().filter(|e| matches!(e, Entry::Lease(_) | Entry::Node(_))).map(when).max();
+    seen.unwrap_or(end).min(end)
 }
 
 fn when(entry: &Entry) -> Nanos {

@@ -109,11 +109,21 @@ pub fn check_leases(entries: &[Entry]) -> Vec<LeaseCheck> {
 
 fn check(name: &str, key: &Key<'_>) -> LeaseCheck {
     let mut counts = key.counts;
-    let answer = match versioned::check(&key.ops, key.world()) {
+    let world = key.world();
+    let answer = match versioned::check(&key.ops, world) {
         Outcome::Linearizable(timeline) => {
             counts.versions = timeline.versions() as u64;
-            Answer::Linearizable
+            // The order is replayed by other code: a yes rests on it, not on the rule that found it.
+            match versioned::verify(&key.ops, world, &timeline.order(&key.ops)) {
+                Ok(()) => Answer::Linearizable,
+                Err(e) => {
+                    Answer::Undecided(format!("Undecided for {name}: the order found proves nothing: {e}."))
+                }
+            }
         }
+        Outcome::Violation(v) if versioned::confirm(&key.ops, &v) == Some(false) => Answer::Undecided(
+            format!("Undecided for {name}: the operations found do not prove {}.", v.rule.word()),
+        ),
         Outcome::Violation(v) => Answer::Violation(Box::new(words::witness(name, key, &v))),
         Outcome::OutOfClass(why) => Answer::Undecided(undecided(name, key, why)),
     };

@@ -1,7 +1,5 @@
 //! What the report tests share: the sample run, and a strict reader of the markup that is written.
 
-pub mod markup;
-
 use std::path::PathBuf;
 
 use rackrift_checkers::facts::{Expect, Facts, NodeFlags};
@@ -10,18 +8,17 @@ use rackrift_checkers::verdict::{RunVerdict, Verdict};
 
 /// A run as the reports get it.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub(crate) struct Run {
     /// `run.json`.
-    pub facts: Facts,
+    pub(crate) facts: Facts,
     /// `verdict.json`.
-    pub verdict: RunVerdict,
+    pub(crate) verdict: RunVerdict,
     /// `history.jsonl` without its header.
-    pub entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// The sample run of the judge: what `checkers/examples/sample_run.rs` prints.
-#[must_use]
-pub fn sample() -> Run {
+pub(crate) fn sample() -> Run {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/rack-split");
     let read =
         |name: &str| std::fs::read_to_string(dir.join(name)).expect("because the fixture is in the tree");
@@ -34,8 +31,7 @@ pub fn sample() -> Run {
 }
 
 /// A run of which nothing is known.
-#[must_use]
-pub fn nothing() -> Run {
+pub(crate) fn nothing() -> Run {
     let facts = Facts {
         rackrift_run: 1,
         run: String::new(),

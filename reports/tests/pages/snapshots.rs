@@ -1,11 +1,9 @@
 //! What people read, kept as files.
 
-mod support;
-
+use crate::support::{Run, sample};
 use rackrift_checkers::history::At;
 use rackrift_checkers::verdict::{Exhibit, Verdict, Witness};
 use rackrift_reports::{SuiteEntry, junit, markdown, suite_markdown, terminal};
-use support::{Run, sample};
 
 /// The sample with a planted stale read: one check fails.
 fn failed() -> Run {

@@ -8,7 +8,7 @@ const VOID: [&str; 4] = ["meta", "link", "br", "doctype"];
 ///
 /// # Errors
 /// The first thing that is wrong, with what stands round it.
-pub fn read(page: &str) -> Result<Vec<Element>, String> {
+pub(crate) fn read(page: &str) -> Result<Vec<Element>, String> {
     let mut elements: Vec<Element> = Vec::new();
     let mut open: Vec<String> = Vec::new();
     let mut rest = page;
@@ -58,17 +58,17 @@ pub fn read(page: &str) -> Result<Vec<Element>, String> {
 
 /// An element's start tag.
 #[derive(Debug, Clone)]
-pub struct Element {
+pub(crate) struct Element {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its attributes as written.
-    pub attributes: Vec<(String, String)>,
+    pub(crate) attributes: Vec<(String, String)>,
 }
 
 impl Element {
     /// An attribute's value as written.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 }

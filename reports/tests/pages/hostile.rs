@@ -1,12 +1,11 @@
 //! Whatever stands in a run, no report lets it act: as markup, as a control sequence, as a link.
 
-mod support;
-
+use crate::markup;
+use crate::support::{Run, sample};
 use proptest::prelude::*;
 use rackrift_checkers::history::{At, Entry};
 use rackrift_checkers::verdict::{Answer, CheckResult, Class, Exhibit, Verdict, Witness};
 use rackrift_reports::{SuiteEntry, html, junit, markdown, suite_html, suite_markdown, terminal};
-use support::{Run, markup, sample};
 
 /// What somebody who controls a host's name, a log line or a lease's holder would try.
 const NASTY: [&str; 16] = [
