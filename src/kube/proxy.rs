@@ -75,6 +75,12 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
+    /// One that listens at `socket`, for tests.
+    #[cfg(test)]
+    pub(crate) fn at(host: &str, socket: &Path) -> Self {
+        Self { host: host.to_owned(), url: "https://test".to_owned(), socket: socket.to_owned() }
+    }
+
     /// A new client of it, with a connection of its own.
     #[must_use]
     pub fn client(&self) -> Client {

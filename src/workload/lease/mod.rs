@@ -10,7 +10,11 @@
 
 pub mod choice;
 pub mod client;
+#[cfg(test)]
+mod fake;
 pub mod latency;
+#[cfg(test)]
+mod tests;
 pub mod wire;
 
 use std::sync::Arc;
@@ -156,12 +160,12 @@ impl LeaseReport {
 impl std::fmt::Display for LeaseReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { operations, ok, fail, info, skipped, stuck, .. } = self;
-        write!(
-            f,
-            "{operations} operations on leases: {ok} ok, {fail} fail, {info} info; {skipped} due ones left out"
-        )?;
+        write!(f, "{operations} operations on leases: {ok} ok, {fail} fail, {info} info")?;
+        if *skipped > 0 {
+            write!(f, "; {skipped} were due while their client still waited, and were left out")?;
+        }
         if *stuck > 0 {
-            write!(f, "; {stuck} clients did not end")?;
+            write!(f, "; clients that did not end in time: {stuck}")?;
         }
         Ok(())
     }
