@@ -347,8 +347,8 @@ fn longest_silence(index: &Index<'_>, host: &str, window: At) -> Option<Nanos> {
         match op.kind {
             OpType::Invoke => asked = true,
             OpType::Ok | OpType::Fail => {
-                longest = longest.max(op.time - last);
-                last = op.time;
+                longest = longest.max(op.time.saturating_sub(last));
+                last = last.max(op.time);
             }
             OpType::Info => {}
         }
