@@ -9,7 +9,7 @@ use super::finding::{Finding, MOST_WITNESSES, exhibit, witness};
 use super::index::{Index, Line};
 use super::takeover::{Moved, Outcome};
 use super::wording::{counted, half_width, length, list, middle, seconds};
-use crate::bounds::{LeaseBounds, SEEN_WITHIN};
+use crate::bounds::{LeaseBounds, SEEN_WITHIN, STOP_SLACK};
 use crate::facts::LeaseFacts;
 use crate::history::{At, Belief, BeliefEvent, Nanos};
 use crate::verdict::{CheckResult, Class, Exhibit, Verdict, Witness};
@@ -204,16 +204,18 @@ fn gives_up(index: &Index<'_>, lease: &LeaseFacts, moved: &Moved<'_, '_>) -> Che
         return finding.fail(witness);
     }
     let nominal = if lease.releases {
-        format!("{} and two tries to release", seconds(bounds.stop_max))
+        format!("{} by its flags, two tries to release", seconds(bounds.stop_max))
     } else {
-        seconds(bounds.stop_max)
+        format!("{} by its flags", seconds(bounds.stop_max))
     };
     let lost = middle(stop).saturating_sub(moved.last.first);
     let lost = if stop == end { String::new() } else { format!(", having given up after {}", seconds(lost)) };
     finding.pass(format!(
-        "{component} on {} was gone {} after its last renewal{lost}; its flags give it {nominal}.",
+        "{component} on {} was gone {} after its last renewal{lost}; {} are allowed ({nominal}, {} to exit).",
         moved.from,
-        seconds(took)
+        seconds(took),
+        seconds(bounds.exit_max),
+        seconds(STOP_SLACK)
     ))
 }
 
@@ -226,7 +228,7 @@ fn class_of(index: &Index<'_>, lease: &LeaseFacts) -> Class {
 fn one_believer(index: &Index<'_>, lease: &LeaseFacts, moved: Option<&Moved<'_, '_>>) -> CheckResult {
     let component = &lease.component;
     let class = class_of(index, lease);
-    let bound = if class == Class::FromCode { "no overlap" } else { "measured" };
+    let bound = if class == Class::FromCode { "no overlap" } else { "not promised; measured" };
     let finding = Finding::new(
         format!("belief-overlap/{component}"),
         format!("Old leader stops before the new one leads: {component}"),
@@ -257,7 +259,7 @@ fn one_believer(index: &Index<'_>, lease: &LeaseFacts, moved: Option<&Moved<'_, 
         Apart::Clear(Some(gap)) => {
             let nobody = format!("{} apart", length(middle(gap)));
             finding.measured(nobody).value(middle(gap)).pass(format!(
-                "Nobody led twice: the old leader of {component} had stopped {} ± {} before the new one began, and \
+                "No two led at once: the old leader of {component} had stopped {} ± {} before the new one began, and \
                  nobody led in between.",
                 length(middle(gap)),
                 length(half_width(gap))

@@ -34,7 +34,7 @@ fn identity(index: &Index<'_>, pods: &PodsFacts, lives: &[Life<'_>]) -> CheckRes
     let (title, class, bound) = if promised(pods) {
         ("StatefulSet: at most one per ordinal", Class::Promised, format!("at most {}", pods.wanted))
     } else {
-        ("More copies than wanted", Class::NotPromised, format!("measured; {} wanted", pods.wanted))
+        ("More copies than wanted", Class::NotPromised, format!("not promised; {} wanted", pods.wanted))
     };
     let finding = Finding::new(format!("duplicate-pods/{name}"), format!("{title}: {name}"), class)
         .bound(bound)
@@ -102,7 +102,7 @@ fn certain(
     let excuse = witnesses[0].excused_by.unwrap_or_else(|| gravest.length());
     let mut finding = finding
         .measured(format!(
-            "{} of {} for {}, certain (clocks are known to {}; it would take an error of {})",
+            "{} of {} for {}, certain: clocks are known to {}, and only an error of {} would undo it",
             count(gravest.depth),
             pods.wanted,
             length(gravest.length()),
@@ -184,7 +184,7 @@ fn possible(
             format!("{} told nothing more after {}", life.node, index.moment(index.heard(life.node)))
         }
         None => format!(
-            "their moments are known to {} and {} either side of a life without the runtime's word",
+            "their moments are known to {}, or {} where only heartbeats tell of a pod",
             length(clock_bound(lives)),
             length(super::lives::BEAT_SLACK)
         ),
@@ -206,6 +206,13 @@ fn possible(
 
 fn clear(index: &Index<'_>, pods: &PodsFacts, lives: &[Life<'_>], finding: Finding) -> CheckResult {
     if index.facts.expect.duplicates.contains(&pods.identity) {
+        if index.cut().is_some_and(|cut| cut.healing.is_none()) {
+            return finding.unknown(format!(
+                "{} had not run more than the {} wanted when the history broke off in mid-fault; whether it did \
+                 later is not known.",
+                pods.identity, pods.wanted
+            ));
+        }
         return finding.measured(format!("never more than {}", pods.wanted)).value(0).invalid(format!(
             "{} never ran more than the {} wanted, although this scenario is to show such a window: it says nothing \
              about one.",

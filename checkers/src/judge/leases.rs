@@ -55,11 +55,13 @@ fn linearizable(leases: &[LeaseCheck]) -> CheckResult {
         return finding.measured("undecided").unknown(short_list(&undecided, 2));
     }
     finding.measured(format!("linearizable, {}", counted(operations, "operation", "operations"))).pass(format!(
-        "Linearizable: {all} have an order that explains every answer ({} reads answered, {} writes, {} refusals; the \
-         outcome of {} is not known).",
+        "Linearizable: {all} have an order that explains every answer ({} reads answered, {} writes, {} refusals; {}).",
         grouped(sum.reads),
         grouped(sum.writes),
         grouped(sum.refused),
-        grouped(sum.unknown)
+        match sum.unknown {
+            0 => "every outcome is known".to_owned(),
+            unknown => format!("the outcome of {} is not known", grouped(unknown)),
+        }
     ))
 }

@@ -110,10 +110,10 @@ fn life<'a>(index: &Index<'a>, lines: &[Line<'a, PodSeen>]) -> Option<Life<'a>> 
             PodSource::Runtime => PodSourceKey::Runtime,
             PodSource::Api => continue,
         };
-        if let Some(token) = line.seen.container.as_deref() {
-            if known.insert((key, token)) {
-                containers.entry(key).or_default().push(token);
-            }
+        if let Some(token) = line.seen.container.as_deref()
+            && known.insert((key, token))
+        {
+            containers.entry(key).or_default().push(token);
         }
     }
     let stretches = stretches(lines.iter().filter(alive).map(|line| line.seen));

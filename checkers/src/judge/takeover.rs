@@ -256,7 +256,7 @@ fn judge_move(
     }
     if gap.hi < earliest {
         let sentence = format!(
-            "{told} (revisions {} and {}), {} before the lease could have run out.",
+            "{told} (revisions {} and {}), at least {} before the lease could have run out.",
             moved.last.seen.version,
             moved.first.seen.version,
             length(earliest - gap.hi)

@@ -83,8 +83,9 @@ fn daemon(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
         ));
     }
     finding.value(0).pass(format!(
-        "{} ran on in one container from before the cut to after the heal; its longest pause between heartbeats was {}.",
+        "{} ran on in one container {}; its longest pause between heartbeats was {}.",
         life.who(),
+        if index.cut().is_some() { "from before the cut to after the heal" } else { "throughout" },
         length(life.gap)
     ))
 }
@@ -181,7 +182,10 @@ fn bare(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
             };
             let end = match life.latest {
                 Some(_) => format!("ran until {}", index.moment(middle(life.to()))),
-                None => "ran to the end".to_owned(),
+                None => format!(
+                    "was still there {}, when its node last told of it",
+                    index.moment(middle(life.to()))
+                ),
             };
             finding.pass(format!("{} {marked}, {end}, and was not recreated.", life.who()))
         }
