@@ -131,7 +131,8 @@ fn never_unknown(index: &Index<'_>, node: &str, due: &Due, unseen: bool, finding
     }
     if lasted <= due.within.max {
         return finding.unknown(format!(
-            "{node} was not called Unknown in the {} {}; up to {} are allowed, so the cut was too short to tell.",
+            "{node} was not called Unknown in the {} {}; up to {} are allowed, so the cut, or what was recorded of it, was too \
+             short to tell.",
             seconds(lasted),
             due.words,
             seconds(due.within.max)

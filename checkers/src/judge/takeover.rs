@@ -210,8 +210,8 @@ fn stayed(
     let finding = finding.measured(format!("nobody in {}", seconds(waited)));
     if waited <= bounds.alive_max {
         return finding.unknown(format!(
-            "Nobody took the lease of {} in the {} between {}'s last renewal and the heal; the flags and a dead \
-             connection allow {}, so the cut was too short to tell.",
+            "Nobody took the lease of {} in the {} after {}'s last renewal; the flags and a dead connection allow {}, so \
+             the cut, or what was recorded of it, was too short to tell.",
             expected.component,
             seconds(waited),
             expected.from,

@@ -122,7 +122,7 @@ fn bend(entry: &mut Entry, how: u64) {
     };
     let wide = |at: &mut At| {
         wild(&mut at.hi);
-        if how % 3 == 0 {
+        if how.is_multiple_of(3) {
             wild(&mut at.lo);
         }
     };
@@ -130,7 +130,7 @@ fn bend(entry: &mut Entry, how: u64) {
         Entry::Op(op) => wild(&mut op.time),
         Entry::Lease(seen) => {
             wild(&mut seen.time);
-            if how % 5 == 0 {
+            if how.is_multiple_of(5) {
                 (seen.duration_s, seen.transitions, seen.version) = (u32::MAX, u32::MAX, how);
             }
         }
@@ -138,7 +138,7 @@ fn bend(entry: &mut Entry, how: u64) {
         Entry::Pod(seen) => {
             wide(&mut seen.from);
             wide(&mut seen.to);
-            if how % 5 == 0 {
+            if how.is_multiple_of(5) {
                 (seen.beats, seen.gap) = (u64::MAX, u64::MAX);
             }
         }
