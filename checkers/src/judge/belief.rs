@@ -3,11 +3,13 @@
 //! A process leads from its "leads" line until it is gone. Where a component releases its lease on the way out, it
 //! goes on working until the release has been tried, so only its exit ends its leading; elsewhere its own "lost" does.
 
-use super::finding::{Finding, exhibit, witness};
+use std::collections::BTreeMap;
+
+use super::finding::{Finding, MOST_WITNESSES, exhibit, witness};
 use super::index::{Index, Line};
 use super::takeover::{Moved, Outcome};
 use super::wording::{counted, half_width, length, list, middle, seconds};
-use crate::bounds::{LeaseBounds, SEEN_WITHIN};
+use crate::bounds::{LeaseBounds, SEEN_WITHIN, STOP_SLACK};
 use crate::facts::LeaseFacts;
 use crate::history::{At, Belief, BeliefEvent, Nanos};
 use crate::verdict::{CheckResult, Class, Exhibit, Verdict, Witness};
@@ -53,35 +55,38 @@ impl Reign<'_> {
 /// Each process's time as leader of `lease`, by when it began.
 pub(super) fn reigns<'a>(index: &Index<'a>, lease: &LeaseFacts) -> Vec<Reign<'a>> {
     let Some(lines) = index.beliefs.get(lease.component.as_str()) else { return Vec::new() };
+    let mut processes: BTreeMap<(&str, u32, &str), Vec<Line<'a, Belief>>> = BTreeMap::new();
+    for line in lines {
+        let Belief { host, pid, host_time, .. } = line.seen;
+        processes.entry((host, *pid, &host_time.boot)).or_default().push(*line);
+    }
+    let mut reigns: Vec<Reign<'a>> = processes.values().flat_map(|lines| of_process(lease, lines)).collect();
+    reigns.sort_by_key(|reign| (reign.begins, reign.told.line));
+    reigns
+}
+
+/// The times as leader of one process.
+fn of_process<'a>(lease: &LeaseFacts, lines: &[Line<'a, Belief>]) -> Vec<Reign<'a>> {
     let mut reigns: Vec<Reign<'a>> = Vec::new();
-    let leads = |line: &&Line<'a, Belief>| line.seen.event == BeliefEvent::Leads;
+    let of_kind = |kind: BeliefEvent| lines.iter().filter(move |line| line.seen.event == kind);
+    let leads = |line: &Line<'a, Belief>| line.seen.event == BeliefEvent::Leads;
     // Only a leader can fail to renew: such a process led, even if that line is older than the run.
-    let older = lines
-        .iter()
-        .filter(|line| line.seen.event == BeliefEvent::Lost)
-        .filter(|lost| !lines.iter().filter(leads).any(|begin| same_process(begin.seen, lost.seen)));
-    for begin in lines.iter().filter(leads).chain(older) {
-        let same = |line: &&Line<'a, Belief>| {
-            same_process(line.seen, begin.seen) && line.seen.at.hi >= begin.seen.at.lo
-        };
+    let begun = lines.iter().any(leads);
+    let older = of_kind(BeliefEvent::Lost).take(if begun { 0 } else { usize::MAX });
+    for begin in of_kind(BeliefEvent::Leads).chain(older) {
         let first = |events: &[BeliefEvent]| {
-            let of_kind = lines.iter().filter(same).filter(|line| events.contains(&line.seen.event));
-            of_kind.min_by_key(|line| line.seen.at).copied()
+            let later = lines.iter().filter(|line| line.seen.at.hi >= begin.seen.at.lo);
+            later.filter(|line| events.contains(&line.seen.event)).min_by_key(|line| line.seen.at).copied()
         };
         let exits = first(&[BeliefEvent::Exits]);
         let lost = first(&[BeliefEvent::Lost, BeliefEvent::Exits]);
         let stops = if lease.releases { exits.or(lost) } else { lost };
         let at = begin.seen.at;
-        let begins = if leads(&begin) { at } else { At { lo: 0, hi: at.lo } };
+        let begins = if leads(begin) { at } else { At { lo: 0, hi: at.lo } };
         let (host, pid) = (begin.seen.host.as_str(), begin.seen.pid);
         reigns.push(Reign { host, pid, begins, told: *begin, stops, exits });
     }
-    reigns.sort_by_key(|reign| reign.begins);
     reigns
-}
-
-fn same_process(a: &Belief, b: &Belief) -> bool {
-    a.host == b.host && a.pid == b.pid && a.host_time.boot == b.host_time.boot
 }
 
 /// Two reigns that share time: certainly for `lo`, possibly for up to `hi`.
@@ -117,6 +122,8 @@ pub(super) fn apart<'a>(reigns: &[Reign<'a>], end: Nanos) -> Apart<'a> {
             }
             let gap = At { lo: leads.lo - stop.hi, hi: leads.hi.saturating_sub(stop.lo) };
             nearest = Some(nearest.map_or(gap, |near| if gap.lo < near.lo { gap } else { near }));
+            // Whoever began later still is further off.
+            break;
         }
     }
     overlaps.sort_by_key(|overlap| std::cmp::Reverse((overlap.shared.lo, overlap.shared.hi)));
@@ -192,20 +199,23 @@ fn gives_up(index: &Index<'_>, lease: &LeaseFacts, moved: &Moved<'_, '_>) -> Che
         ));
         let mut witness = witness("late-stop", sentence, exhibits);
         witness.margin = Some(certain - bounds.exit_max);
-        witness.excused_by = Some((certain - bounds.exit_max).saturating_add(half_width(end) + SEEN_WITHIN));
+        witness.excused_by =
+            Some((certain - bounds.exit_max).saturating_add(half_width(end)).saturating_add(SEEN_WITHIN));
         return finding.fail(witness);
     }
     let nominal = if lease.releases {
-        format!("{} and two tries to release", seconds(bounds.stop_max))
+        format!("{} by its flags, two tries to release", seconds(bounds.stop_max))
     } else {
-        seconds(bounds.stop_max)
+        format!("{} by its flags", seconds(bounds.stop_max))
     };
     let lost = middle(stop).saturating_sub(moved.last.first);
     let lost = if stop == end { String::new() } else { format!(", having given up after {}", seconds(lost)) };
     finding.pass(format!(
-        "{component} on {} was gone {} after its last renewal{lost}; its flags give it {nominal}.",
+        "{component} on {} was gone {} after its last renewal{lost}; {} are allowed ({nominal}, {} to exit).",
         moved.from,
-        seconds(took)
+        seconds(took),
+        seconds(bounds.exit_max),
+        seconds(STOP_SLACK)
     ))
 }
 
@@ -218,7 +228,7 @@ fn class_of(index: &Index<'_>, lease: &LeaseFacts) -> Class {
 fn one_believer(index: &Index<'_>, lease: &LeaseFacts, moved: Option<&Moved<'_, '_>>) -> CheckResult {
     let component = &lease.component;
     let class = class_of(index, lease);
-    let bound = if class == Class::FromCode { "no overlap" } else { "measured" };
+    let bound = if class == Class::FromCode { "no overlap" } else { "not promised; measured" };
     let finding = Finding::new(
         format!("belief-overlap/{component}"),
         format!("Old leader stops before the new one leads: {component}"),
@@ -249,7 +259,7 @@ fn one_believer(index: &Index<'_>, lease: &LeaseFacts, moved: Option<&Moved<'_, 
         Apart::Clear(Some(gap)) => {
             let nobody = format!("{} apart", length(middle(gap)));
             finding.measured(nobody).value(middle(gap)).pass(format!(
-                "Nobody led twice: the old leader of {component} had stopped {} ± {} before the new one began, and \
+                "No two led at once: the old leader of {component} had stopped {} ± {} before the new one began, and \
                  nobody led in between.",
                 length(middle(gap)),
                 length(half_width(gap))
@@ -267,8 +277,11 @@ fn overlapping(
     finding: Finding,
 ) -> CheckResult {
     let gravest = &overlaps[0];
-    let witnesses: Vec<Witness> =
-        overlaps.iter().map(|overlap| overlap_witness(index, &lease.component, overlap)).collect();
+    let witnesses: Vec<Witness> = overlaps
+        .iter()
+        .take(MOST_WITNESSES)
+        .map(|overlap| overlap_witness(index, &lease.component, overlap))
+        .collect();
     let sentence = witnesses[0].sentence.clone();
     let finding = witnesses.into_iter().fold(finding, Finding::witness);
     let shared = gravest.shared;
@@ -309,7 +322,9 @@ fn overlap_witness(index: &Index<'_>, component: &str, overlap: &Overlap<'_>) ->
             old.who(component),
             new.who(component),
             length(shared.hi),
-            length(half_width(new.begins) + old.stops.map_or(0, |stop| half_width(stop.seen.at)))
+            length(
+                half_width(new.begins).saturating_add(old.stops.map_or(0, |stop| half_width(stop.seen.at)))
+            )
         ),
     };
     let mut exhibits = old.exhibits(component);

@@ -35,7 +35,12 @@ fn converged(index: &Index<'_>) -> CheckResult {
     let finding =
         Finding::new("converged", "All converged after the heal", Class::Promised).bound(seconds(limit));
     let Some(heal) = index.cut().and_then(|cut| cut.healed.or(cut.healing)) else {
-        return finding.invalid("Nothing was cut and healed, so there was nothing to come back from.");
+        return match index.cut() {
+            None => finding.invalid("Nothing was cut, so there was nothing to come back from."),
+            Some(_) => {
+                finding.unknown("The history breaks off before the heal: whether all came back is not known.")
+            }
+        };
     };
     let subjects = subjects(index, heal);
     let finding = finding
@@ -153,14 +158,17 @@ fn pods_back(index: &Index<'_>, pods: &PodsFacts, heal: Nanos) -> Back {
     seen.sort_by_key(|seen| seen.from);
     let may_end = matches!(pods.owner_kind.as_str(), "Pod" | "Job");
     let mut state: BTreeMap<&str, PodState> = BTreeMap::new();
+    let (mut running, mut terminating) = (0u32, 0u32);
     let mut since: Option<Nanos> = None;
     for pod in seen {
-        state.insert(&pod.uid, pod.state);
-        let (running, terminating) = tally(&state);
+        let old = state.insert(&pod.uid, pod.state);
+        running =
+            running - u32::from(old == Some(PodState::Running)) + u32::from(pod.state == PodState::Running);
+        terminating = terminating - u32::from(old == Some(PodState::Terminating))
+            + u32::from(pod.state == PodState::Terminating);
         let right = terminating == 0 && (running == pods.wanted || (may_end && running < pods.wanted));
         since = right.then(|| since.unwrap_or(pod.from.hi));
     }
-    let (running, terminating) = tally(&state);
     let Some(since) = since else {
         let marked = if terminating == 0 { String::new() } else { format!(" and {terminating} terminating") };
         return Back::Not(format!("{} has {running} of {} pods{marked}", pods.identity, pods.wanted));
@@ -173,9 +181,4 @@ fn pods_back(index: &Index<'_>, pods: &PodsFacts, heal: Nanos) -> Back {
     let gone =
         lives.iter().filter_map(|life| life.latest).filter(|&latest| latest >= heal).max().unwrap_or(heal);
     Back::Since(since.max(gone).max(heal))
-}
-
-fn tally(state: &BTreeMap<&str, PodState>) -> (u32, u32) {
-    let of = |wanted: PodState| state.values().filter(|&&state| state == wanted).count() as u32;
-    (of(PodState::Running), of(PodState::Terminating))
 }

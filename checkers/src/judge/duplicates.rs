@@ -1,23 +1,27 @@
 //! Which pods ran twice: for each identity, when more ran than are wanted, by the nodes' own word.
 //!
 //! A StatefulSet's ordinal is promised to run at most once (unless its grace period is 0). Of a Deployment, a
-//! ReplicaSet or a Job nothing is promised: their windows are measured and never fail.
+//! ReplicaSet, a Job, a DaemonSet or a bare pod nothing is promised: their windows are measured and never fail.
 
-use super::finding::{Finding, exhibit, witness};
+use std::collections::BTreeSet;
+
+use super::finding::{Finding, MOST_WITNESSES, exhibit, witness};
 use super::index::Index;
-use super::lives::{Life, lives};
+use super::lives::{Life, beats, lives};
 use super::windows::{Window, Windows};
 use super::wording::{bare_seconds, count, counted, half_width, length, list, seconds, short_uid};
 use crate::facts::PodsFacts;
 use crate::history::{At, Nanos, PodSource, PodState};
 use crate::verdict::{CheckResult, Class, Exhibit, Verdict, Witness};
 
-/// One check an identity of which copies can be counted.
+/// One check an identity; of those that nothing should replace only if a second pod of theirs ran.
 pub(super) fn check(index: &Index<'_>) -> Vec<CheckResult> {
-    let counted = index.facts.pods.iter().filter(|pods| {
-        matches!(pods.owner_kind.as_str(), "Deployment" | "ReplicaSet" | "Job" | "StatefulSet")
+    let each = index.facts.pods.iter().filter_map(|pods| {
+        let lives = lives(index, &pods.identity);
+        let replaced = !matches!(pods.owner_kind.as_str(), "DaemonSet" | "Pod");
+        (replaced || lives.len() > pods.wanted as usize).then(|| identity(index, pods, &lives))
     });
-    counted.map(|pods| identity(index, pods)).collect()
+    each.collect()
 }
 
 /// Whether Kubernetes promises that no more than wanted run.
@@ -25,26 +29,25 @@ fn promised(pods: &PodsFacts) -> bool {
     pods.owner_kind == "StatefulSet" && pods.grace_s > 0
 }
 
-fn identity(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
+fn identity(index: &Index<'_>, pods: &PodsFacts, lives: &[Life<'_>]) -> CheckResult {
     let name = &pods.identity;
-    let lives = lives(index, name);
     let (title, class, bound) = if promised(pods) {
         ("StatefulSet: at most one per ordinal", Class::Promised, format!("at most {}", pods.wanted))
     } else {
-        ("More copies than wanted", Class::NotPromised, format!("measured; {} wanted", pods.wanted))
+        ("More copies than wanted", Class::NotPromised, format!("not promised; {} wanted", pods.wanted))
     };
     let finding = Finding::new(format!("duplicate-pods/{name}"), format!("{title}: {name}"), class)
         .bound(bound)
         .checked(format!(
             "{}, {}",
             counted(lives.len(), "pod", "pods"),
-            counted(lives.iter().map(|life| life.beats).sum::<u64>() as usize, "heartbeat", "heartbeats")
+            counted(beats(lives), "heartbeat", "heartbeats")
         ))
-        .evidence(evidence(&lives));
-    let unseen = unseen(index, name, &lives);
-    let windows = Windows::of(&lives, pods.wanted as usize, index.end);
+        .evidence(evidence(lives));
+    let unseen = unseen(index, name, lives);
+    let windows = Windows::of(lives, pods.wanted as usize, index.end);
     if let Some(gravest) = windows.certain.iter().max_by_key(|window| window.length()) {
-        return certain(index, pods, &lives, &windows, gravest, finding);
+        return certain(index, pods, lives, &windows, gravest, finding);
     }
     if lives.is_empty() || !unseen.is_empty() {
         let which = if unseen.is_empty() { "any pod".to_owned() } else { list(&unseen) };
@@ -53,19 +56,20 @@ fn identity(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
         ));
     }
     if let Some(window) = windows.possible.iter().max_by_key(|window| window.length()) {
-        return possible(index, pods, &lives, window, finding);
+        return possible(index, pods, lives, window, finding);
     }
-    clear(index, pods, &lives, finding)
+    clear(index, pods, lives, finding)
 }
 
 /// Pods that the API shows as running on a node that itself tells nothing of them.
 fn unseen(index: &Index<'_>, identity: &str, lives: &[Life<'_>]) -> Vec<String> {
     let lines = index.pods.get(identity).map(Vec::as_slice).unwrap_or_default();
+    let told: BTreeSet<&str> = lives.iter().map(|life| life.uid).collect();
     let mut unseen: Vec<String> = lines
         .iter()
         .map(|line| line.seen)
         .filter(|seen| seen.source == PodSource::Api && seen.state == PodState::Running)
-        .filter(|seen| !lives.iter().any(|life| life.uid == seen.uid))
+        .filter(|seen| !told.contains(seen.uid.as_str()))
         .map(|seen| format!("pod {} on {}", seen.name, seen.node))
         .collect();
     unseen.sort();
@@ -74,7 +78,7 @@ fn unseen(index: &Index<'_>, identity: &str, lives: &[Life<'_>]) -> Vec<String> 
 }
 
 fn evidence(lives: &[Life<'_>]) -> String {
-    let nodes: std::collections::BTreeSet<&str> = lives.iter().map(|life| life.node).collect();
+    let nodes: BTreeSet<&str> = lives.iter().map(|life| life.node).collect();
     let nodes: Vec<&str> = nodes.into_iter().collect();
     if nodes.is_empty() { "none".to_owned() } else { format!("heartbeats and runtime of {}", list(&nodes)) }
 }
@@ -89,18 +93,21 @@ fn certain(
 ) -> CheckResult {
     let mut certain: Vec<&Window> = windows.certain.iter().collect();
     certain.sort_by_key(|window| std::cmp::Reverse(window.length()));
-    let witnesses: Vec<Witness> =
-        certain.iter().map(|window| duplicate(index, pods, lives, windows, window)).collect();
+    let witnesses: Vec<Witness> = certain
+        .iter()
+        .take(MOST_WITNESSES)
+        .map(|window| duplicate(index, pods, lives, windows, window))
+        .collect();
     let sentence = witnesses[0].sentence.clone();
     let excuse = witnesses[0].excused_by.unwrap_or_else(|| gravest.length());
     let mut finding = finding
         .measured(format!(
-            "{} of {} for {}, certain (a clock error of {} would excuse it; it is known to {})",
+            "{} of {} for {}, certain: clocks are known to {}, and only an error of {} would undo it",
             count(gravest.depth),
             pods.wanted,
             length(gravest.length()),
-            length(excuse),
-            length(clock_bound(lives))
+            length(clock_bound(lives)),
+            length(excuse)
         ))
         .value(gravest.length());
     for witness in witnesses {
@@ -177,7 +184,7 @@ fn possible(
             format!("{} told nothing more after {}", life.node, index.moment(index.heard(life.node)))
         }
         None => format!(
-            "their moments are known to {} and {} either side of a life without the runtime's word",
+            "their moments are known to {}, or {} where only heartbeats tell of a pod",
             length(clock_bound(lives)),
             length(super::lives::BEAT_SLACK)
         ),
@@ -199,6 +206,13 @@ fn possible(
 
 fn clear(index: &Index<'_>, pods: &PodsFacts, lives: &[Life<'_>], finding: Finding) -> CheckResult {
     if index.facts.expect.duplicates.contains(&pods.identity) {
+        if index.cut().is_some_and(|cut| cut.healing.is_none()) {
+            return finding.unknown(format!(
+                "{} had not run more than the {} wanted when the history broke off in mid-fault; whether it did \
+                 later is not known.",
+                pods.identity, pods.wanted
+            ));
+        }
         return finding.measured(format!("never more than {}", pods.wanted)).value(0).invalid(format!(
             "{} never ran more than the {} wanted, although this scenario is to show such a window: it says nothing \
              about one.",

@@ -3,6 +3,9 @@
 use crate::history::{At, Nanos};
 use crate::verdict::{CheckResult, Class, Exhibit, Verdict, Witness};
 
+/// Most witnesses of one check: the gravest tell the story, and a report has to hold them all.
+pub(super) const MOST_WITNESSES: usize = 20;
+
 /// A check on its way to its word.
 pub(super) struct Finding(CheckResult);
 

@@ -47,6 +47,8 @@ pub(super) struct Index<'a> {
     pub(super) ops: Vec<Line<'a, Op>>,
     /// Planned faults and what became of them.
     pub(super) cuts: Vec<Cut<'a>>,
+    /// Hosts that the planned faults leave without etcd's majority.
+    isolated: BTreeSet<&'a str>,
     /// The last moment of which each node itself told something of its pods.
     heard: BTreeMap<&'a str, Nanos>,
     /// The last moment that the history speaks of.
@@ -65,6 +67,7 @@ impl<'a> Index<'a> {
             clocks: BTreeMap::new(),
             ops: Vec::new(),
             cuts: Vec::new(),
+            isolated: facts.faults.iter().flat_map(|f| f.isolated.iter().map(String::as_str)).collect(),
             heard: BTreeMap::new(),
             end: 0,
         };
@@ -125,13 +128,13 @@ impl<'a> Index<'a> {
     }
 
     /// Hosts that the planned faults leave without etcd's majority.
-    pub(super) fn isolated(&self) -> BTreeSet<&'a str> {
-        self.facts.faults.iter().flat_map(|fault| fault.isolated.iter().map(String::as_str)).collect()
+    pub(super) const fn isolated(&self) -> &BTreeSet<&'a str> {
+        &self.isolated
     }
 
     /// Whether an observer such as `etcd:e3`, `api:m2` or `m2` looked from outside the isolated hosts.
     pub(super) fn sees_majority(&self, via: &str) -> bool {
-        !self.isolated().contains(observer_host(via))
+        !self.isolated.contains(observer_host(via))
     }
 
     /// A component's lease and flags.

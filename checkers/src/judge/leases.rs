@@ -1,7 +1,7 @@
 //! Are the clients' lease histories linearizable by resourceVersion.
 
-use super::finding::Finding;
-use super::wording::{counted, short_list};
+use super::finding::{Finding, MOST_WITNESSES};
+use super::wording::{count, counted, short_list};
 use crate::engine::lease::{Answer, Counts, LeaseCheck, check_leases};
 use crate::facts::Facts;
 use crate::history::Entry;
@@ -13,6 +13,10 @@ pub(super) fn check(facts: &Facts, entries: &[Entry]) -> Vec<CheckResult> {
         return Vec::new();
     }
     vec![linearizable(&check_leases(entries))]
+}
+
+fn grouped(n: u64) -> String {
+    count(usize::try_from(n).unwrap_or(usize::MAX))
 }
 
 fn linearizable(leases: &[LeaseCheck]) -> CheckResult {
@@ -39,7 +43,7 @@ fn linearizable(leases: &[LeaseCheck]) -> CheckResult {
     if let Some(first) = broken.first() {
         let sentence = first.sentence.clone();
         finding = finding.measured(format!("{} not linearizable", counted(broken.len(), "lease", "leases")));
-        for witness in broken {
+        for witness in broken.into_iter().take(MOST_WITNESSES) {
             finding = finding.witness(witness);
         }
         return finding.say(Verdict::Fail, sentence);
@@ -51,8 +55,13 @@ fn linearizable(leases: &[LeaseCheck]) -> CheckResult {
         return finding.measured("undecided").unknown(short_list(&undecided, 2));
     }
     finding.measured(format!("linearizable, {}", counted(operations, "operation", "operations"))).pass(format!(
-        "Linearizable: {all} ({} answered reads, {} writes, {} refusals; {} of unknown outcome) have an order that \
-         explains every answer.",
-        sum.reads, sum.writes, sum.refused, sum.unknown
+        "Linearizable: {all} have an order that explains every answer ({} reads answered, {} writes, {} refusals; {}).",
+        grouped(sum.reads),
+        grouped(sum.writes),
+        grouped(sum.refused),
+        match sum.unknown {
+            0 => "every outcome is known".to_owned(),
+            unknown => format!("the outcome of {} is not known", grouped(unknown)),
+        }
     ))
 }

@@ -4,7 +4,7 @@
 //! - A pod certainly runs from its first to its last sign of life, pauses between containers left out; it possibly
 //!   runs a little longer on both sides, and for ever if its node fell silent with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Index, Line};
 use crate::bounds::SECOND;
@@ -42,6 +42,8 @@ pub(super) struct Life<'a> {
     pub(super) latest: Option<Nanos>,
     /// Whether the last sign of life came with the node's last word: it runs on as far as anybody knows.
     pub(super) running: bool,
+    /// Whether its node said that it stopped, rather than only fell silent about it.
+    pub(super) stopped: bool,
     /// Heartbeats counted.
     pub(super) beats: u64,
     /// Longest pause between two heartbeats, ns.
@@ -79,6 +81,12 @@ impl Life<'_> {
     }
 }
 
+/// The heartbeats of all of `lives`.
+pub(super) fn beats(lives: &[Life<'_>]) -> usize {
+    let all = lives.iter().fold(0u64, |sum, life| sum.saturating_add(life.beats));
+    usize::try_from(all).unwrap_or(usize::MAX)
+}
+
 /// The lives of an identity's pods, by their first sign of life.
 pub(super) fn lives<'a>(index: &Index<'a>, identity: &str) -> Vec<Life<'a>> {
     let lines = index.pods.get(identity).map(Vec::as_slice).unwrap_or_default();
@@ -95,17 +103,17 @@ fn life<'a>(index: &Index<'a>, lines: &[Line<'a, PodSeen>]) -> Option<Life<'a>> 
     let alive = |line: &&Line<'a, PodSeen>| line.seen.state == PodState::Running;
     let first = lines.iter().find(alive)?;
     let mut containers: BTreeMap<PodSourceKey, Vec<&str>> = BTreeMap::new();
+    let mut known: BTreeSet<(PodSourceKey, &str)> = BTreeSet::new();
     for line in lines {
         let key = match line.seen.source {
             PodSource::Heartbeat => PodSourceKey::Heartbeat,
             PodSource::Runtime => PodSourceKey::Runtime,
             PodSource::Api => continue,
         };
-        if let Some(token) = line.seen.container.as_deref() {
-            let tokens = containers.entry(key).or_default();
-            if !tokens.contains(&token) {
-                tokens.push(token);
-            }
+        if let Some(token) = line.seen.container.as_deref()
+            && known.insert((key, token))
+        {
+            containers.entry(key).or_default().push(token);
         }
     }
     let stretches = stretches(lines.iter().filter(alive).map(|line| line.seen));
@@ -132,7 +140,8 @@ fn life<'a>(index: &Index<'a>, lines: &[Line<'a, PodSeen>]) -> Option<Life<'a>> 
         earliest,
         latest,
         running: latest.is_none(),
-        beats: lines.iter().map(|line| line.seen.beats).sum(),
+        stopped: stopped.is_some(),
+        beats: lines.iter().fold(0, |sum, line| sum.saturating_add(line.seen.beats)),
         gap,
         line: first.line,
     })

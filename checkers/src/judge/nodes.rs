@@ -108,7 +108,13 @@ fn becomes_unknown(index: &Index<'_>, node: &str) -> CheckResult {
         witness.margin = Some(after - max);
         return finding.fail(witness);
     }
-    finding.pass(format!("{told} ({}).", index.moment(unknown.seen.time)))
+    let moment = index.moment(unknown.seen.time);
+    // Once is enough where the bound counts from the cut too.
+    finding.pass(if told.ends_with("after the cut") {
+        format!("{told}.")
+    } else {
+        format!("{told} ({moment}).")
+    })
 }
 
 fn never_unknown(index: &Index<'_>, node: &str, due: &Due, unseen: bool, finding: Finding) -> CheckResult {
@@ -125,7 +131,8 @@ fn never_unknown(index: &Index<'_>, node: &str, due: &Due, unseen: bool, finding
     }
     if lasted <= due.within.max {
         return finding.unknown(format!(
-            "{node} was not called Unknown in the {} {}; up to {} are allowed, so the cut was too short to tell.",
+            "{node} was not called Unknown in the {} {}; up to {} are allowed, so the cut, or what was recorded of it, was too \
+             short to tell.",
             seconds(lasted),
             due.words,
             seconds(due.within.max)
@@ -154,7 +161,8 @@ fn others_ready(index: &Index<'_>) -> Option<CheckResult> {
     if others.is_empty() {
         return None;
     }
-    let finding = Finding::new("nodes-ready", "Other nodes stay Ready", Class::FromCode)
+    let title = if silent.is_empty() { "Nodes stay Ready" } else { "Other nodes stay Ready" };
+    let finding = Finding::new("nodes-ready", title, Class::FromCode)
         .bound("Ready all the time")
         .checked(counted(others.len(), "node", "nodes"));
     let seen: Vec<(&str, Vec<Line<'_, NodeSeen>>)> =

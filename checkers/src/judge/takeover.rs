@@ -210,8 +210,8 @@ fn stayed(
     let finding = finding.measured(format!("nobody in {}", seconds(waited)));
     if waited <= bounds.alive_max {
         return finding.unknown(format!(
-            "Nobody took the lease of {} in the {} between {}'s last renewal and the heal; the flags and a dead \
-             connection allow {}, so the cut was too short to tell.",
+            "Nobody took the lease of {} in the {} after {}'s last renewal; the flags and a dead connection allow {}, so \
+             the cut, or what was recorded of it, was too short to tell.",
             expected.component,
             seconds(waited),
             expected.from,
@@ -256,7 +256,7 @@ fn judge_move(
     }
     if gap.hi < earliest {
         let sentence = format!(
-            "{told} (revisions {} and {}), {} before the lease could have run out.",
+            "{told} (revisions {} and {}), at least {} before the lease could have run out.",
             moved.last.seen.version,
             moved.first.seen.version,
             length(earliest - gap.hi)
@@ -347,8 +347,8 @@ fn longest_silence(index: &Index<'_>, host: &str, window: At) -> Option<Nanos> {
         match op.kind {
             OpType::Invoke => asked = true,
             OpType::Ok | OpType::Fail => {
-                longest = longest.max(op.time - last);
-                last = op.time;
+                longest = longest.max(op.time.saturating_sub(last));
+                last = last.max(op.time);
             }
             OpType::Info => {}
         }

@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, exhibit, witness};
 use super::index::{Index, Line};
-use super::lives::{Life, lives};
+use super::lives::{Life, beats, lives};
 use super::wording::{counted, length, middle, short_uid};
 use crate::facts::PodsFacts;
 use crate::history::{PodSeen, PodSource, PodState};
@@ -28,10 +28,10 @@ fn daemon(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
         Class::Promised,
     )
     .bound("0 evictions, 0 restarts")
-    .checked(counted(lives.iter().map(|life| life.beats).sum::<u64>() as usize, "heartbeat", "heartbeats"))
+    .checked(counted(beats(&lives), "heartbeat", "heartbeats"))
     .evidence("container ids and heartbeats");
     let marked = marked(index, name);
-    let restarts: usize = lives.iter().map(Life::restarts).sum::<usize>() + lives.len().saturating_sub(1);
+    let restarts: usize = lives.iter().map(Life::restarts).sum();
     let finding = finding.measured(format!(
         "{}, {}",
         counted(usize::from(marked.is_some()), "eviction", "evictions"),
@@ -54,6 +54,8 @@ fn daemon(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
             let why = format!("No node told of the DaemonSet pod {name}, so whether it ran on is not known.");
             return finding.measured("–").unknown(why);
         }
+        // Two at once are not promised away: `duplicates` measures for how long. The one that was there first is judged.
+        [old, new, ..] if new.from().hi < old.to().lo => old,
         [old, new, ..] => return finding.fail(replaced(index, old, new)),
     };
     if life.restarts() > 0 {
@@ -63,7 +65,8 @@ fn daemon(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
         Some(cut) => (cut.asked.unwrap_or(index.end), cut.healed.or(cut.healing).unwrap_or(index.end)),
         None => (index.end, 0),
     };
-    if life.to().hi < heal && life.latest.is_some() {
+    // A file of heartbeats that was not fetched again looks like one that ended: only the runtime's word counts.
+    if life.to().hi < heal && life.stopped {
         let sentence = format!(
             "The DaemonSet pod {} ended {} and did not come back.",
             life.who(),
@@ -80,8 +83,9 @@ fn daemon(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
         ));
     }
     finding.value(0).pass(format!(
-        "{} ran on in one container from before the cut to after the heal; its longest pause between heartbeats was {}.",
+        "{} ran on in one container {}; its longest pause between heartbeats was {}.",
         life.who(),
+        if index.cut().is_some() { "from before the cut to after the heal" } else { "throughout" },
         length(life.gap)
     ))
 }
@@ -155,7 +159,7 @@ fn bare(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
     )
     .bound("1 UID")
     .measured(counted(lives.len(), "UID", "UIDs"))
-    .checked(counted(lives.iter().map(|life| life.beats).sum::<u64>() as usize, "heartbeat", "heartbeats"))
+    .checked(counted(beats(&lives), "heartbeat", "heartbeats"))
     .evidence("UIDs on the nodes and through the API servers");
     match lives.as_slice() {
         [] => finding
@@ -178,7 +182,10 @@ fn bare(index: &Index<'_>, pods: &PodsFacts) -> CheckResult {
             };
             let end = match life.latest {
                 Some(_) => format!("ran until {}", index.moment(middle(life.to()))),
-                None => "ran to the end".to_owned(),
+                None => format!(
+                    "was still there {}, when its node last told of it",
+                    index.moment(middle(life.to()))
+                ),
             };
             finding.pass(format!("{} {marked}, {end}, and was not recreated.", life.who()))
         }

@@ -4,6 +4,8 @@
 //! - A *certain* window holds for every placement of each moment in its interval, a *possible* one for some.
 //! - Half-open: a pod that ends in the very moment in which another begins shares no time with it.
 
+use std::collections::BTreeSet;
+
 use super::lives::Life;
 use super::wording::middle;
 use crate::history::{At, Nanos};
@@ -72,35 +74,43 @@ fn deeper(spans: Vec<(Nanos, Nanos, usize)>, wanted: usize) -> Vec<Window> {
     }
     // Ends before begins: touching is no overlap.
     events.sort_unstable();
-    let mut open: Vec<usize> = Vec::new();
-    let mut windows: Vec<Window> = Vec::new();
-    let mut current: Option<Window> = None;
-    for (at, begins, who) in events {
-        if begins {
-            open.push(who);
-        } else if let Some(place) = open.iter().position(|&o| o == who) {
-            open.swap_remove(place);
-        }
+    let mut open: BTreeSet<usize> = BTreeSet::new();
+    // Each window with the place of the event at which it is deepest.
+    let mut windows: Vec<(Window, usize)> = Vec::new();
+    let mut current: Option<(Window, usize)> = None;
+    for (place, &(at, begins, who)) in events.iter().enumerate() {
+        step(&mut open, begins, who);
         match (&mut current, open.len() > wanted) {
             (None, true) => {
-                current = Some(Window { from: at, to: at, depth: open.len(), who: sorted(&open) });
+                current = Some((Window { from: at, to: at, depth: open.len(), who: Vec::new() }, place));
             }
-            (Some(window), true) if open.len() > window.depth => {
+            (Some((window, deepest)), true) if open.len() > window.depth => {
                 window.depth = open.len();
-                window.who = sorted(&open);
+                *deepest = place;
             }
             (Some(_), true) | (None, false) => {}
-            (Some(window), false) => {
+            (Some((window, _)), false) => {
                 window.to = at;
                 windows.extend(current.take());
             }
         }
     }
-    windows
+    // Who was there is told in a second sweep: a window that grows would else be copied at every step.
+    open.clear();
+    let mut waiting = windows.iter_mut().peekable();
+    for (place, &(_, begins, who)) in events.iter().enumerate() {
+        step(&mut open, begins, who);
+        if let Some((window, _)) = waiting.next_if(|(_, deepest)| *deepest == place) {
+            window.who = open.iter().copied().collect();
+        }
+    }
+    windows.into_iter().map(|(window, _)| window).collect()
 }
 
-fn sorted(open: &[usize]) -> Vec<usize> {
-    let mut open = open.to_vec();
-    open.sort_unstable();
-    open
+fn step(open: &mut BTreeSet<usize>, begins: bool, who: usize) {
+    if begins {
+        open.insert(who);
+    } else {
+        open.remove(&who);
+    }
 }

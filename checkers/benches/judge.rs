@@ -1,0 +1,69 @@
+//! How long the judge takes, and that it takes ten times as long for ten times as much.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use rackrift_checkers::history::{At, Entry, PodSeen, PodSource};
+use rackrift_checkers::judge::judge;
+use support::{Plan, Run};
+
+/// The sample run with busy clients and so long a tail that it has about `entries` lines.
+fn busy(entries: usize) -> Run {
+    let mut plan = Plan::rack_split();
+    plan.client_rate = 1_000.0;
+    plan.end = entries as f64 / 385.0;
+    plan.build()
+}
+
+/// The sample run with `pods` short-lived pods of one workload, three lines each.
+fn churning(pods: u64) -> Run {
+    let mut run = Plan::rack_split().build();
+    let model = run.entries.iter().find_map(|entry| match entry {
+        Entry::Pod(pod) if pod.identity == "lab/web" && pod.source == PodSource::Runtime => Some(pod.clone()),
+        _ => None,
+    });
+    let Some(model) = model else { return run };
+    for n in 0..pods {
+        let begin = n * 1_000_000;
+        for (source, from, to) in [
+            (PodSource::Heartbeat, begin, begin + 900_000_000),
+            (PodSource::Runtime, begin, begin + 900_000_000),
+            (PodSource::Api, begin, begin),
+        ] {
+            run.entries.push(Entry::Pod(PodSeen {
+                from: At::exactly(from),
+                to: At::exactly(to),
+                source,
+                uid: format!("uid-{n}"),
+                name: format!("web-{n}"),
+                container: Some(format!("c-{n}")),
+                ..model.clone()
+            }));
+        }
+    }
+    run
+}
+
+fn benchmark(c: &mut Criterion) {
+    let mut group = c.benchmark_group("judge");
+    group.sample_size(10);
+    let runs = [
+        ("clients-50k", busy(50_000)),
+        ("clients-500k", busy(500_000)),
+        ("pods-50k", churning(16_666)),
+        ("pods-500k", churning(166_666)),
+    ];
+    for (name, run) in &runs {
+        group.throughput(Throughput::Elements(run.entries.len() as u64));
+        group.bench_function(*name, |b| {
+            b.iter_batched(|| (), |()| black_box(judge(&run.facts, &run.entries)), BatchSize::PerIteration);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, benchmark);
+criterion_main!(benches);
