@@ -2,6 +2,7 @@
 
 pub mod chance;
 pub mod clients;
+pub mod example;
 pub mod register;
 pub mod versioned;
 

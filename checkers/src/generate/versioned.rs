@@ -3,7 +3,7 @@
 use super::Chance;
 use super::clients::{Shape, work};
 use crate::engine::NEVER;
-use crate::engine::versioned::{Act, Operation, Version, WriteId};
+use crate::engine::versioned::{Act, Operation, Rule, Version, WriteId};
 
 /// Clients that read the object and replace what they read, created by the first write. Versions have gaps, as
 /// etcd's revisions have.
@@ -101,6 +101,26 @@ impl Anomaly {
         Self::FailedWriteVisible,
         Self::ConflictWithoutCause,
     ];
+
+    /// The rule that it breaks.
+    #[must_use]
+    pub const fn rule(self) -> Rule {
+        match self {
+            Self::StaleRead => Rule::StaleRead,
+            Self::FutureRead => Rule::FutureRead,
+            Self::LostUpdate => Rule::LostUpdate,
+            Self::ThinAir => Rule::ThinAir,
+            Self::DuplicateVersion => Rule::DuplicateVersion,
+            Self::FailedWriteVisible => Rule::FailedWriteVisible,
+            Self::ConflictWithoutCause => Rule::ConflictWithoutCause,
+        }
+    }
+
+    /// Its name: that of the rule.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.rule().word()
+    }
 }
 
 /// Plants an anomaly at about `percent` of a valid history, as one more operation at the end of `ops`, whose position
@@ -166,7 +186,7 @@ fn version_of(act: Act) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::versioned::{Outcome, Rule, World, check};
+    use crate::engine::versioned::{Outcome, World, check};
 
     #[test]
     fn valid_histories_pass_and_each_anomaly_is_found_where_it_was_planted() {
@@ -182,16 +202,7 @@ mod tests {
                     let Outcome::Violation(v) = check(&ops, World::CLOSED) else {
                         panic!("{anomaly:?} at {percent} %, seed {seed}, was not found")
                     };
-                    let expected = match anomaly {
-                        Anomaly::StaleRead => Rule::StaleRead,
-                        Anomaly::FutureRead => Rule::FutureRead,
-                        Anomaly::LostUpdate => Rule::LostUpdate,
-                        Anomaly::ThinAir => Rule::ThinAir,
-                        Anomaly::DuplicateVersion => Rule::DuplicateVersion,
-                        Anomaly::FailedWriteVisible => Rule::FailedWriteVisible,
-                        Anomaly::ConflictWithoutCause => Rule::ConflictWithoutCause,
-                    };
-                    assert_eq!(v.rule, expected, "{anomaly:?} at {percent} %, seed {seed}");
+                    assert_eq!(v.rule, anomaly.rule(), "{anomaly:?} at {percent} %, seed {seed}");
                     let named = v.culprit == planted || v.against.contains(&planted);
                     assert!(named, "{anomaly:?} at {percent} %, seed {seed}: {v:?} does not name {planted}");
                     *found += 1;

@@ -49,7 +49,10 @@ pub fn read(bytes: &[u8]) -> Result<Operations, ReadError> {
         let start = reader.at;
         let (form, rest) = match edn::read(reader.rest()) {
             Ok(read) => read,
-            Err(e) if e.code == Code::UnexpectedEOF || reader.in_last_word(start + e.ptr.unwrap_or(0)) => {
+            Err(e)
+                if (e.code == Code::UnexpectedEOF && !closes(reader.rest()))
+                    || reader.in_last_word(start + e.ptr.unwrap_or(0)) =>
+            {
                 operations
                     .notes
                     .push(format!("line {}: the last operation is cut off and was left out", reader.line()));
@@ -126,6 +129,28 @@ impl<'t> Reader<'t> {
             excerpt: excerpt(&bytes[start..end], column),
         }
     }
+}
+
+/// Whether the form that a text begins with is closed in it. The library says "unexpected end" of a map with a name
+/// that has no value, too, wherever that stands.
+fn closes(text: &str) -> bool {
+    let (mut depth, mut string, mut escaped, mut comment) = (0u32, false, false, false);
+    for c in text.bytes() {
+        match c {
+            b'\n' => comment = false,
+            _ if comment => {}
+            _ if std::mem::take(&mut escaped) => {}
+            b'\\' => escaped = true,
+            b'"' => string = !string,
+            _ if string => {}
+            b';' => comment = true,
+            b'{' | b'[' | b'(' => depth += 1,
+            b'}' | b']' | b')' if depth <= 1 => return true,
+            b'}' | b']' | b')' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The operation that a form says, nothing if it is not of a client.
@@ -205,6 +230,7 @@ fn from(form: &Edn<'_>) -> Result<Value, String> {
 
 fn words(code: &Code) -> String {
     match code {
+        Code::UnexpectedEOF => "a name without a value in a map".to_owned(),
         Code::HashMapDuplicateKey => "a key stands in a map twice".to_owned(),
         Code::SetDuplicateKey => "a value stands in a set twice".to_owned(),
         Code::InvalidNumber => "not a number".to_owned(),
@@ -346,6 +372,7 @@ mod tests {
             format!("[{ok}\n  {{:process 3, :type :ok}}]"),
             format!("[{ok}\n 7]"),
             format!("[{ok}\n  {{:process 3, :type :ok, :type :ok, :f :read}}]"),
+            format!("[{ok}\n  {{:process 3, :type :ok, :f}}\n {ok}]"),
             format!("[{ok}\n  {{:process 3, :type :ok, :f :read, :value 1.5}}]"),
             format!("[{ok}\n  {{:process 3, :type :ok, :f :read, :value [1)}}]"),
         ];

@@ -8,8 +8,10 @@ use crate::history::Value;
 /// Registers by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Registers {
-    /// Their values before the first operation; others hold nil.
+    /// Their values before the first operation.
     pub start: BTreeMap<String, Value>,
+    /// What all others hold then.
+    pub others: Value,
 }
 
 /// A part of a transaction.
@@ -49,7 +51,7 @@ impl Model for Registers {
             match part {
                 Micro::Read { value: None, .. } => {}
                 Micro::Read { key, value: Some(value) } => {
-                    let held = next.get(key).unwrap_or(&Value::Nil);
+                    let held = next.get(key).unwrap_or(&self.others);
                     if held != value {
                         return Err(format!("cannot read {value} from {key}, it holds {held}"));
                     }

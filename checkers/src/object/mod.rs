@@ -26,22 +26,16 @@ pub use kind::{Kind, NoSuchKind};
 const FLAWS_SHOWN: usize = 8;
 
 /// How a history is to be read.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Options<'a> {
     /// What kind of object it is; absent: by the functions called.
     pub kind: Option<Kind>,
-    /// A register's value before the first operation.
-    pub start: Value,
+    /// A register's value before the first operation; absent: nil or, if that explains no more, 0, since tools differ.
+    pub start: Option<Value>,
     /// What a refused compare-and-set or lock says; absent: as the format's authors have it.
     pub refused: Option<Refused>,
     /// For each key that needs a search.
     pub limits: Limits<'a>,
-}
-
-impl Default for Options<'_> {
-    fn default() -> Self {
-        Self { kind: None, start: Value::Nil, refused: None, limits: Limits::default() }
-    }
 }
 
 /// What became of one key.
@@ -93,7 +87,7 @@ pub fn check(operations: &Operations, options: &Options<'_>) -> Result<Vec<Check
         });
         let reading = searched::Reading {
             kind,
-            start: &options.start,
+            start: options.start.as_ref(),
             refused,
             nil_is_any: operations.format == Format::Edn,
             limits: options.limits,

@@ -1,5 +1,7 @@
 //! One key, by search.
 
+use std::collections::BTreeMap;
+
 use super::words::{Told, exhausted, stuck};
 use super::{Found, Kind};
 use crate::engine::mutex;
@@ -13,7 +15,7 @@ use crate::verdict::Witness;
 /// How the operations on a key are read.
 pub(super) struct Reading<'a> {
     pub(super) kind: Kind,
-    pub(super) start: &'a Value,
+    pub(super) start: Option<&'a Value>,
     pub(super) refused: Refused,
     pub(super) nil_is_any: bool,
     pub(super) limits: Limits<'a>,
@@ -23,17 +25,19 @@ pub(super) struct Reading<'a> {
 impl Reading<'_> {
     pub(super) fn check(&self, key: &str, calls: &[Paired<'_>]) -> Found {
         match self.kind {
-            Kind::Register | Kind::Versioned => {
-                let start = Register { start: self.start.clone() };
-                self.search(key, calls, &start, reading::register(calls, self.refused, self.nil_is_any))
-            }
-            Kind::Registers => {
-                let start = match self.start {
-                    Value::Map(pairs) => pairs.iter().cloned().collect(),
-                    _ => Default::default(),
+            Kind::Register | Kind::Versioned => self.from(|start| {
+                let model = Register { start: start.clone() };
+                self.search(key, calls, &model, reading::register(calls, self.refused, self.nil_is_any))
+            }),
+            Kind::Registers => self.from(|start| {
+                let model = match start {
+                    Value::Map(pairs) => {
+                        Registers { start: pairs.iter().cloned().collect(), others: Value::Nil }
+                    }
+                    other => Registers { start: BTreeMap::new(), others: other.clone() },
                 };
-                self.search(key, calls, &Registers { start }, reading::registers(calls))
-            }
+                self.search(key, calls, &model, reading::registers(calls))
+            }),
             Kind::Text => self.search(key, calls, &Text, reading::text(calls)),
             Kind::Set => self.search(key, calls, &Set, reading::set(calls)),
             Kind::Queue => self.search(key, calls, &Queue, reading::queue(calls)),
@@ -48,6 +52,20 @@ impl Reading<'_> {
                     mutex::Outcome::OutOfClass => self.search(key, calls, &Lock, (at, ops)),
                 }
             }
+        }
+    }
+
+    /// From the value given, or from those that tools start with: the first answer counts, unless another is a yes.
+    fn from(&self, search: impl Fn(&Value) -> Found) -> Found {
+        match self.start {
+            Some(start) => search(start),
+            None => match search(&Value::Nil) {
+                no @ Found::Violation(_) => match search(&Value::Int(0)) {
+                    Found::Linearizable => Found::Linearizable,
+                    _ => no,
+                },
+                found => found,
+            },
         }
     }
 
