@@ -9,6 +9,7 @@
 //! A kept-open proxy, not one kubectl a call, because starting kubectl costs 70 ms of CPU: it would measure itself.
 //! A shell that watches a pipe, not a parent-death signal, because that signal goes with the *thread* that forked.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,10 +30,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 const START: Duration = Duration::from_secs(10);
 
 /// Runs its arguments; ends them when standard input closes, and itself when they end. `read` is a builtin, so
-/// that no third process is left waiting on the pipe.
+/// that no third process is left waiting on the pipe. Whoever is killed removes no folder: the guard does, the
+/// last of them; before it ends the proxy, for its own end follows.
 const GUARD: &str = r#"exec 3<&0
 "$@" 3<&- </dev/null & p=$!
-{ read -r _ <&3; kill "$p" 2>/dev/null; } >/dev/null 2>&1 & w=$!
+{ read -r _ <&3; rm -f "$SOCKET"; rmdir "${SOCKET%/*}"; kill "$p"; } >/dev/null 2>&1 & w=$!
 exec 3<&-
 wait "$p"; s=$?
 kill "$w" 2>/dev/null
@@ -134,9 +136,7 @@ impl Proxies {
         servers: impl IntoIterator<Item = (&'a String, &'a String)>,
         recorder: &Recorder,
     ) -> Result<Self, ProxyError> {
-        // tempfile makes folders with mode 0700: nobody else can use the administrator's proxy.
-        let folder =
-            tempfile::Builder::new().prefix("rackrift-proxy-").tempdir().map_err(ProxyError::Folder)?;
+        let folder = folder().map_err(ProxyError::Folder)?;
         let servers: Vec<ApiServer> = servers
             .into_iter()
             .enumerate()
@@ -241,12 +241,19 @@ impl Running {
     }
 }
 
+/// A folder that only we can enter: nobody else is to use an administrator's proxy.
+fn folder() -> std::io::Result<tempfile::TempDir> {
+    let ours = std::fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix("rackrift-proxy-").permissions(ours).tempdir()
+}
+
 /// Starts a proxy and waits until its socket takes connections.
 async fn listen(kubectl: &Kubectl, server: &ApiServer) -> Result<Running, ProxyError> {
     remove_socket(&server.socket);
     let mut command = kubectl.command("/bin/sh");
     command.args(["-c", GUARD, "kubectl-proxy"]).args(kubectl.pinned());
     command.arg("proxy").arg(format!("--unix-socket={}", server.socket.display()));
+    command.env("SOCKET", &server.socket);
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null());
     let mut guard = command
         .spawn()
@@ -284,4 +291,76 @@ async fn last_line(pipe: Option<tokio::process::ChildStderr>) -> String {
         }
     }
     last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::process::Command;
+
+    /// A guard over a process that sleeps, as if it were a proxy with that socket.
+    fn guard(socket: &Path, seconds: &str) -> Child {
+        std::fs::write(socket, "").unwrap();
+        Command::new("/bin/sh")
+            .args([
+                "-c",
+                GUARD,
+                "guard",
+                "/bin/sh",
+                "-c",
+                r#"echo $$ >"$SOCKET.pid"; exec sleep "$0""#,
+                seconds,
+            ])
+            .env("SOCKET", socket)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    async fn pid_in(file: PathBuf) -> String {
+        loop {
+            match std::fs::read_to_string(&file) {
+                Ok(text) if text.ends_with('\n') => {
+                    std::fs::remove_file(&file).unwrap();
+                    return text.trim().to_owned();
+                }
+                _ => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn when_we_are_gone_so_are_proxies_sockets_and_their_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("sockets");
+        std::fs::create_dir(&folder).unwrap();
+        let (one, two) = (folder.join("0.sock"), folder.join("1.sock"));
+        let mut guards = [guard(&one, "1000"), guard(&two, "1000")];
+        let pids = [pid_in(folder.join("0.sock.pid")).await, pid_in(folder.join("1.sock.pid")).await];
+        drop(guards[0].stdin.take());
+        guards[0].wait().await.unwrap();
+        assert!(!one.exists() && two.exists(), "the other proxy goes on");
+        assert!(!Path::new("/proc").join(&pids[0]).exists());
+        drop(guards[1].stdin.take());
+        guards[1].wait().await.unwrap();
+        assert!(!folder.exists());
+        assert!(!Path::new("/proc").join(&pids[1]).exists());
+    }
+
+    #[test]
+    fn nobody_else_can_enter_the_folder_of_the_sockets() {
+        let mode = std::fs::metadata(folder().unwrap().path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[tokio::test]
+    async fn a_proxy_that_ends_by_itself_leaves_the_folder_to_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("0.sock");
+        let mut guard = guard(&socket, "0");
+        let leash = guard.stdin.take();
+        guard.wait().await.unwrap();
+        drop(leash);
+        assert!(socket.exists(), "its socket file is removed by the next start");
+    }
 }

@@ -196,7 +196,8 @@ fn told(line: &str) -> Told {
         Message::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
     };
     let lower = message.to_lowercase();
-    if line.own_unit.as_deref() == Some("systemd-journald.service") && lower.starts_with(DROPPED) {
+    // No component begins a line so: theirs begin with a level and a time.
+    if lower.starts_with(DROPPED) {
         return Told::Dropped { monotonic_us, boot: line.boot, line: message };
     }
     let event = if line.unit.is_some() && line.message_id.as_deref() == Some(STARTED) {
@@ -247,6 +248,9 @@ fn write(host: &str, text: &str, components: &[String], clocks: &Clocks, recorde
         }
     }
     for (us, boot, line) in dropped {
+        if !components.iter().any(|c| line.contains(c.as_str())) {
+            continue;
+        }
         if place(us, &boot).is_ok_and(|(at, _)| at.hi > 0) {
             seen.miss(format!("the journal dropped lines: {line}"));
         }
@@ -459,7 +463,8 @@ mod tests {
         let dropped = format!(
             r#"{{"_BOOT_ID":"{BOOT}","__MONOTONIC_TIMESTAMP":"{LAST}","_SYSTEMD_UNIT":"systemd-journald.service","MESSAGE":"Suppressed 17898 messages from kube-scheduler.service"}}"#
         );
-        let (_, seen) = beliefs(FIRST, &format!("{SAMPLE}{dropped}\n"));
+        let other = dropped.replace("kube-scheduler", "kubelet");
+        let (_, seen) = beliefs(FIRST, &format!("{SAMPLE}{dropped}\n{other}\n"));
         assert_eq!(
             (seen.missed, seen.reason.as_deref()),
             (1, Some("the journal dropped lines: Suppressed 17898 messages from kube-scheduler.service"))
