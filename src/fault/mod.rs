@@ -1,7 +1,7 @@
 //! Faults that cannot outlive their controller.
 //!
-//! A fault is planned first, as a pure value ([`Plan`]): for each host what is staged, how it begins to act, how
-//! it is undone, how it is seen. Then it lives through [`Cut`]: journal, undo script and dead-man's switch on the
+//! A fault is planned first, as a pure value ([`plan::Plan`]): for each host what is staged, how it begins to act, how
+//! it is undone, how it is seen. Then it lives through [`cut::Cut`]: journal, undo script and dead-man's switch on the
 //! host, stage everywhere, commit everywhere, observe, heal, observe again.
 //!
 //! # Invariants

@@ -4,8 +4,8 @@
 //! network namespace: real etcd, real Kubernetes, real certificates, and nothing that leaves the machine.
 //!
 //! # Invariants
-//! * Every step of [`up`] may be repeated, after it succeeded and after it was killed half-way.
-//! * [`down`] needs nothing of what `up` remembers: it finds what there is by the lab's name. It says what it could not
+//! * Every step of [`up()`] may be repeated, after it succeeded and after it was killed half-way.
+//! * [`down()`] needs nothing of what `up` remembers: it finds what there is by the lab's name. It says what it could not
 //!   remove.
 //! * Nothing here prints: [`Progress`] hears, the command line shows.
 //!
