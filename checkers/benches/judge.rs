@@ -5,8 +5,8 @@ mod support;
 
 use std::hint::black_box;
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use rackrift_checkers::history::{At, Entry, PodSeen, PodSource};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rackrift_checkers::history::{At, Entry, Nanos, PodSeen, PodSource};
 use rackrift_checkers::judge::judge;
 use support::{Plan, Run};
 
@@ -18,16 +18,18 @@ fn busy(entries: usize) -> Run {
     plan.build()
 }
 
-/// The sample run with `pods` short-lived pods of one workload, three lines each.
-fn churning(pods: u64) -> Run {
+/// The sample run with `pods` short-lived pods of one workload, three lines each, that begin `apart` ns after one another:
+/// many at once, or each after the last.
+fn churning(pods: u64, apart: Nanos) -> Run {
     let mut run = Plan::rack_split().build();
     let model = run.entries.iter().find_map(|entry| match entry {
         Entry::Pod(pod) if pod.identity == "lab/web" && pod.source == PodSource::Runtime => Some(pod.clone()),
         _ => None,
     });
     let Some(model) = model else { return run };
+    run.entries.retain(|entry| !matches!(entry, Entry::Pod(pod) if pod.identity == model.identity));
     for n in 0..pods {
-        let begin = n * 1_000_000;
+        let begin = n * apart;
         for (source, from, to) in [
             (PodSource::Heartbeat, begin, begin + 900_000_000),
             (PodSource::Runtime, begin, begin + 900_000_000),
@@ -51,14 +53,16 @@ fn benchmark(c: &mut Criterion) {
     let mut group = c.benchmark_group("judge");
     group.sample_size(10);
     let runs = [
-        ("clients-50k", busy(50_000)),
-        ("clients-500k", busy(500_000)),
-        ("pods-50k", churning(16_666)),
-        ("pods-500k", churning(166_666)),
+        ("clients", busy(60_000)),
+        ("clients", busy(500_000)),
+        ("pods-at-once", churning(16_000, 1_000_000)),
+        ("pods-at-once", churning(160_000, 1_000_000)),
+        ("pods-in-a-row", churning(16_000, 3_000_000_000)),
+        ("pods-in-a-row", churning(160_000, 3_000_000_000)),
     ];
     for (name, run) in &runs {
         group.throughput(Throughput::Elements(run.entries.len() as u64));
-        group.bench_function(*name, |b| {
+        group.bench_function(BenchmarkId::new(*name, run.entries.len()), |b| {
             b.iter_batched(|| (), |()| black_box(judge(&run.facts, &run.entries)), BatchSize::PerIteration);
         });
     }

@@ -132,14 +132,15 @@ fn header(line: &[u8]) -> Result<Header, ReadError> {
 /// Reads whole lines, the first of which is line 2.
 fn lines(body: &[u8]) -> Result<Vec<Entry>, ReadError> {
     if body.len() < LARGE {
-        return some_lines(body).map_err(|e| ReadError { line: e.line + 2, ..e });
+        return some_lines(body, body.len()).map_err(|e| ReadError { line: e.line + 2, ..e });
     }
     let half = body.len() / 2;
     let cut = body[half..].iter().position(|&b| b == b'\n').map_or(body.len(), |p| half + p + 1);
     let (first, second) = body.split_at(cut);
     let (first, second) = std::thread::scope(|scope| {
-        let second = scope.spawn(|| some_lines(second));
-        (some_lines(first), second.join())
+        let second = scope.spawn(|| some_lines(second, second.len()));
+        // Room for both halves: growing later would copy the first.
+        (some_lines(first, body.len()), second.join())
     });
     let mut entries = first.map_err(|e| ReadError { line: e.line + 2, ..e })?;
     let second = second.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -148,10 +149,10 @@ fn lines(body: &[u8]) -> Result<Vec<Entry>, ReadError> {
     Ok(entries)
 }
 
-/// Reads whole lines; the line of an error counts from 0 here.
-fn some_lines(body: &[u8]) -> Result<Vec<Entry>, ReadError> {
-    // Lines of a history are 100 to 250 bytes long.
-    let mut entries = Vec::with_capacity(body.len() / 160);
+/// Reads whole lines, with room for as many as `room` bytes hold; the line of an error counts from 0 here.
+fn some_lines(body: &[u8], room: usize) -> Result<Vec<Entry>, ReadError> {
+    // Lines of a history are 100 to 250 bytes long; memory that is not written to costs nothing.
+    let mut entries = Vec::with_capacity(room / 100);
     let mut rest = body;
     while !rest.is_empty() {
         if let Some((op, length)) = ops::op(rest) {

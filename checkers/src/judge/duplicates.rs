@@ -244,6 +244,8 @@ fn nearest(lives: &[Life<'_>], wanted: usize) -> Option<Nanos> {
     if lives.len() <= wanted {
         return None;
     }
-    let later = |end: Nanos| lives.iter().map(|life| life.earliest).filter(move |&from| from >= end).min();
+    let mut begins: Vec<Nanos> = lives.iter().map(|life| life.earliest).collect();
+    begins.sort_unstable();
+    let later = |end: Nanos| begins.get(begins.partition_point(|&from| from < end)).copied();
     lives.iter().filter_map(|life| Some(later(life.latest?)? - life.latest?)).min()
 }
