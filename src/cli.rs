@@ -113,11 +113,11 @@ pub struct Demo {
 /// `rackrift check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// A run's folder, a `history.jsonl`, or a foreign history (EDN, Porcupine log).
+    /// A run's folder, or a history: JSON Lines, EDN (Jepsen, Knossos, Porcupine), a Jepsen log.
     pub path: PathBuf,
-    /// Check the certificates with the second, independent code as well.
-    #[arg(long)]
-    pub verify: bool,
+    /// What kind of object a history is of; by default told by its functions.
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
 }
 
 /// `rackrift report`.
