@@ -80,7 +80,16 @@ mod tests {
                         {:process 1, :type :ok, :f :read, :value 3}]";
         let (text, verdict) = said(knossos.as_bytes()).unwrap();
         assert_eq!(verdict, Verdict::Fail);
-        insta::assert_snapshot!(text);
+        insta::assert_snapshot!(text, @"
+        pass     The history is well formed (3 operations; –)
+                 Every completion has its invocation, and time never goes back.
+        FAIL     Linearizable (3 operations on 1 key; as registers (search))
+                 Not linearizable: process 1 did read 3 on the object (line 7), which fits nowhere: after process 1 did write 1 (line 2), cannot read 3, the register holds 1. The one other operation open then that could have changed it does not help.
+                 line 7: process 1: read 3
+                 line 2: process 1: write 1
+                 line 4: process 2: write 2
+        note: 1 events are not of clients and were left out
+        ");
         let (text, verdict) = said(b"{:process 1, :type :ok, :f :read, :value 3}").unwrap();
         assert_eq!(verdict, Verdict::Fail, "{text}");
         assert!(said(b"{:process 1 :type}").unwrap_err().starts_with("1:"));
