@@ -21,7 +21,7 @@ use crate::host::remote::Outcome;
 
 /// How long peers may take to answer again after the undo: neighbour entries may have to be resolved anew, and a
 /// machine that is very busy answers late. It ends as soon as all have answered.
-const HEARD_AGAIN: Duration = Duration::from_secs(45);
+const HEARD_AGAIN: Duration = Duration::from_secs(30);
 
 /// How a host came clean, or did not.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -86,8 +86,11 @@ async fn overlapping_faults_heal_one_by_one() {
     first.commit().await.unwrap();
     let second = bench.prepare(one_way.clone()).await;
     second.commit().await.unwrap();
+    // Healing the first waits for answers that the second keeps away.
+    let alive = second.keep_alive();
     assert!(first.heal().await.clean());
     assert_eq!(matrix(&bench.lab), promised(&one_way, &bench.lab));
+    alive.stop().await;
     assert!(second.heal().await.clean());
     assert_eq!(bench.all_rules(), before);
 }
