@@ -238,7 +238,7 @@ fn shown(status: &Status) -> String {
                     if state == "active" { (*name).to_owned() } else { format!("{name} ({state})") }
                 },
             )
-            .chain(m.trouble.iter().map(|t| format!("! {t}")))
+            .chain(m.trouble.iter().map(|t| format!("! {}", reason(t))))
             .collect();
         table.push_record([
             m.machine.name.to_owned(),
@@ -254,7 +254,7 @@ fn shown(status: &Status) -> String {
     let mut text = format!("{table}\n");
     for (component, holder) in &status.leaders {
         let holder =
-            holder.as_ref().map_or_else(|e| format!("not known: {}", first(e)), |h| format!("held by {h}"));
+            holder.as_ref().map_or_else(|e| format!("not known: {}", reason(e)), |h| format!("held by {h}"));
         text.push_str(&format!("lease of {component}: {holder}\n"));
     }
     match &status.nodes {
@@ -268,15 +268,15 @@ fn shown(status: &Status) -> String {
                 if all.is_empty() { "none".to_owned() } else { all.join(", ") }
             ));
         }
-        Err(e) => text.push_str(&format!("nodes: not known: {}\n", first(e))),
+        Err(e) => text.push_str(&format!("nodes: not known: {}\n", reason(e))),
     }
     text.push_str(&format!("inventory: {}\n", status.inventory.display()));
     text
 }
 
-/// The first line of a message.
-fn first(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// What a failed program said last: the lines before name its call, which is long and always the same.
+fn reason(text: &str) -> &str {
+    text.trim_end().lines().last().unwrap_or_default().trim_start().trim_start_matches("| ")
 }
 
 fn ago(d: Duration) -> String {
@@ -306,7 +306,9 @@ mod tests {
             .collect();
         machines[0].services =
             vec![("kube-apiserver", "active".to_owned()), ("kube-scheduler", "activating".to_owned())];
-        machines[0].trouble = Some("`curl` ended with exit status: 22".to_owned());
+        machines[0].trouble = Some(
+            "`curl` ended with exit status: 22\n  | [-]etcd failed\n  | readyz check failed\n".to_owned(),
+        );
         machines[4] = MachineStatus { up: None, memory: None, services: Vec::new(), ..machines[4].clone() };
         machines[5].up = Some(Duration::from_secs(7300));
         let status = Status {

@@ -227,6 +227,7 @@ impl Place {
     pub(super) fn kill(&self) -> Result<(), Failure> {
         // The supervisor first: it would take a sudden end for a reboot's.
         let supervisor: Vec<Process> = self.supervisor().into_iter().collect();
+        let lock = nspawn_lock(&self.root());
         let nspawn = self.nspawn();
         process::kill(&supervisor, END);
         if let Some(nspawn) = nspawn {
@@ -248,6 +249,9 @@ impl Place {
         down::unmount(&self.folder)?;
         for name in ["nspawn", "supervisor"] {
             disk::remove(&self.folder.join(name))?;
+        }
+        if let Some(lock) = lock {
+            disk::remove(&lock)?;
         }
         if network::namespace_exists(&self.site) {
             network::remove_links(&self.site, self.machine);
@@ -281,6 +285,15 @@ impl Place {
         let from = lines.len().saturating_sub(15);
         (self.console().display().to_string(), lines[from..].to_vec())
     }
+}
+
+/// The file by which systemd-nspawn keeps a second machine from the same root folder: it is named by the mounted
+/// folder's device and inode, and stays when nspawn is killed.
+fn nspawn_lock(root: &Path) -> Option<PathBuf> {
+    use std::os::linux::fs::MetadataExt as _;
+    let folder = std::fs::metadata(root).ok()?;
+    let name = format!("inode-{}:{}", folder.st_dev(), folder.st_ino());
+    Some(Path::new("/run/systemd/nspawn/locks").join(name))
 }
 
 /// A console line without its escape sequences and control characters.

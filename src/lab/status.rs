@@ -111,7 +111,7 @@ fn look(place: &Place) -> MachineStatus {
         up: Some(init.age()),
         memory: cgroup::memory(&place.site, machine.name),
         services: names.iter().copied().zip(states).collect(),
-        trouble: trouble.map(|t| t.lines().next().unwrap_or_default().to_owned()),
+        trouble,
     }
 }
 
