@@ -26,11 +26,6 @@ const WANTED: [(&str, Want); 7] = [
     ("fs/inotify/max_user_watches", Want::AtLeast(524_288)),
 ];
 
-/// The settings that labs want changed, with slashes.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    WANTED.iter().map(|(name, _)| *name)
-}
-
 fn path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(name)
 }
