@@ -3,7 +3,8 @@
 //! # Invariants
 //! * No run, journal or plan is needed: the undo script lies on the host, and chains carry our name.
 //! * Rules are removed by their own text, chains by name; what is foreign is never touched.
-//! * A host is clean only if it said so at the end of the script.
+//! * A host is clean only if it said so at the end of the script, and could read its rules.
+//! * A fault's folder, and with it the dead-man's switch, goes only when no rule of ours may stand.
 
 use std::collections::BTreeMap;
 use std::fmt;

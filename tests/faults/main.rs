@@ -3,6 +3,7 @@
 
 mod bench;
 mod dead_man;
+mod heal;
 mod life;
 mod safety;
 mod support;

@@ -1,20 +1,18 @@
 # Takes away every fault that is left, known or not. Only what carries our name is touched.
 set -u
 umask 077
-for rr_undo in "$root"/*/undo.sh; do
-    [ -f "$rr_undo" ] || continue
-    rr_dir=${rr_undo%/undo.sh}
-    echo "found=fault ${rr_dir##*/}"
-    sh "$rr_undo" </dev/null >/dev/null 2>&1
-    [ -d "$rr_dir" ] && echo "stubborn=its own undo script did not succeed: ${rr_dir##*/}"
-done
-# Folders whose undo script was never written, or was lost: nothing can act without it but the chains below.
+rr_bad=
+rr_stubborn=
 for rr_dir in "$root"/*/; do
-    rr_name=${rr_dir%/}
-    rr_name=${rr_name##*/}
+    rr_dir=${rr_dir%/}
+    rr_name=${rr_dir##*/}
     case $rr_name in '*' | made) continue ;; esac
-    echo "found=folder $rr_name"
-    rm -rf "$rr_dir"
+    if [ -f "$rr_dir/undo.sh" ]; then
+        echo "found=fault $rr_name"
+        sh "$rr_dir/undo.sh" </dev/null >/dev/null 2>&1 || rr_stubborn=1
+    else
+        echo "found=folder $rr_name"
+    fi
 done
 # rr_removal: from a save to what takes our chains, and all jumps to them, away again; whole rules, by their text.
 rr_removal() {
@@ -24,18 +22,43 @@ rr_removal() {
         /^-A / && !/^-A RACKRIFT-/ && / -j RACKRIFT-/ { sub(/^-A/, "-D"); jumps = jumps $0 "\n" }
         /^COMMIT/ && (jumps != "" || deletes != "") { printf "%s\n%s%s%sCOMMIT\n", table, jumps, flushes, deletes }'
 }
+rr_any=
 for rr_tool in $(rr_tools); do
+    rr_any=1
     rr_pass=0
-    while rr_saved=$("$rr_tool-save" 2>/dev/null); do
+    while :; do
+        if ! rr_saved=$("$rr_tool-save" 2>&1); then
+            # A kernel without this back end can hold none of its rules.
+            case $rr_saved in *'not supported'*) break ;; esac
+            if [ "$rr_pass" -ge 3 ]; then
+                echo "left=the rules of $rr_tool cannot be read"
+                rr_bad=1
+                break
+            fi
+            rr_pass=$((rr_pass + 1))
+            sleep 1
+            continue
+        fi
         case $rr_saved in *RACKRIFT-*) ;; *) break ;; esac
         [ "$rr_pass" = 0 ] && printf '%s\n' "$rr_saved" | sed -n "s/^:\(RACKRIFT-[^ ]*\) .*/found=chain \1 ($rr_tool)/p"
         rr_pass=$((rr_pass + 1))
         if [ "$rr_pass" -gt 5 ]; then
             printf '%s\n' "$rr_saved" | grep RACKRIFT- | sed "s/^/left=$rr_tool: /"
+            rr_bad=1
             break
         fi
         printf '%s\n' "$rr_saved" | rr_removal | "$rr_tool-restore" --noflush 2>/dev/null || sleep 1
     done
+done
+if [ -n "$rr_stubborn" ] && [ -z "$rr_any" ]; then
+    echo 'left=an undo script failed, and there is no iptables to look with'
+    rr_bad=1
+fi
+# Only now the folders: they hold the undo script and keep the dead-man's switch running, which must go on trying
+# as long as a rule may stand.
+for rr_dir in "$root"/*/; do
+    case $rr_dir in */'*/' | */made/) continue ;; esac
+    [ -z "$rr_bad" ] && rm -rf "$rr_dir"
 done
 restore_made
 rmdir "$root/made" "$root" 2>/dev/null
