@@ -44,6 +44,7 @@ pub fn generated() -> Result<Vec<(&'static str, String)>, Failure> {
     }
     Ok(vec![
         ("inventories/inventory.schema.json", json::<InventoryFile>()?),
+        ("inventories/two-rack.yaml", crate::lab::example_inventory().map_err(Failure::harness)?),
         ("workloads/scenario.schema.json", json::<Scenario>()?),
         ("workloads/suite.schema.json", json::<Suite>()?),
         ("docs/verdict.schema.json", json::<rackrift_checkers::verdict::RunVerdict>()?),

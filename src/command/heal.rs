@@ -5,7 +5,7 @@ use std::io::Write;
 use super::{Failure, Lab};
 use crate::exit::Exit;
 use crate::fault::heal;
-use crate::run::lock::{LabLock, LockError};
+use crate::run::lock::LabLock;
 
 /// Finds and removes every fault that is left on the lab's hosts, and says of each host whether it is clean.
 ///
@@ -13,8 +13,8 @@ use crate::run::lock::{LabLock, LockError};
 /// If the answer can't be printed.
 pub async fn heal(lab: &Lab) -> Result<Exit, Failure> {
     // An engineer who heals wants it healed: a run that is going on loses its fault and will say so.
-    if let Err(held @ LockError::Held { .. }) = LabLock::take(&lab.inventory.lab) {
-        writeln!(std::io::stderr(), "note: {held}; healing all the same, that run's fault is taken away")
+    if let Some(holder) = LabLock::holder(&lab.inventory.lab) {
+        writeln!(std::io::stderr(), "note: a run is going on (process {holder}); its fault is taken away")
             .map_err(Failure::harness)?;
     }
     let report = heal::heal(&lab.remote, &lab.inventory).await;

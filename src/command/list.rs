@@ -47,7 +47,7 @@ const FAULTS: [(&str, &str); 2] = [
 ];
 
 /// The checks of a run, as the judge names them.
-const CHECKS: [(&str, &str, &str); 15] = [
+const CHECKS: [(&str, &str, &str); 18] = [
     ("run-complete", "evidence", "the run ended by its plan"),
     ("evidence", "evidence", "every observer, heartbeat and clock spoke through the whole run"),
     ("fault-coverage/FAULT", "evidence", "every planned directed edge was seen cut; else the run is invalid"),
@@ -64,7 +64,28 @@ const CHECKS: [(&str, &str, &str); 15] = [
         "by owner",
         "which pods ran twice, certain or possible; never for a StatefulSet's ordinal",
     ),
-    ("undisturbed/IDENTITY", "promised", "a DaemonSet's pods were neither evicted nor restarted"),
+    ("nodes-ready", "promised", "all other nodes stayed Ready"),
+    ("eviction/NODE", "promised", "no pod was evicted before its toleration had ended"),
+    ("daemon-undisturbed/IDENTITY", "promised", "a DaemonSet's pods were neither evicted nor restarted"),
+    ("not-recreated/IDENTITY", "promised", "a bare pod was not made again"),
     ("converged", "promised", "nodes, pods and leases came back after the heal"),
     ("hosts-clean", "evidence", "every host's rules are as they were"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use rackrift_checkers::verdict::RunVerdict;
+
+    use super::*;
+
+    #[test]
+    fn every_check_of_the_sample_run_is_listed() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/reports/tests/fixtures/rack-split/verdict.json");
+        let verdict: RunVerdict = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let word = |id: &str| id.split('/').next().unwrap_or_default().to_owned();
+        let listed: Vec<String> = CHECKS.iter().map(|(id, _, _)| word(id)).collect();
+        for check in &verdict.checks {
+            assert!(listed.contains(&word(&check.id)), "{} is not listed", check.id);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::io::Write;
 use super::{Failure, Lab};
 use crate::exit::Exit;
 use crate::fault::status;
-use crate::run::lock::{LabLock, LockError};
+use crate::run::lock::LabLock;
 
 /// Says of each host which faults it has, and when it would undo them by itself.
 ///
@@ -14,7 +14,7 @@ use crate::run::lock::{LabLock, LockError};
 pub async fn status(lab: &Lab) -> Result<Exit, Failure> {
     let status = status::status(&lab.remote, &lab.inventory).await;
     let mut out = std::io::stdout().lock();
-    if let Err(LockError::Held { holder, .. }) = LabLock::take(&lab.inventory.lab) {
+    if let Some(holder) = LabLock::holder(&lab.inventory.lab) {
         writeln!(out, "a run is going on: process {holder}").map_err(Failure::harness)?;
     }
     writeln!(out, "{status}").map_err(Failure::harness)?;

@@ -44,10 +44,16 @@ impl Report {
         self.hosts.values().any(|h| !h.found.is_empty())
     }
 
+    /// Hosts that are not verified clean, each with why.
+    pub fn not_clean(&self) -> impl Iterator<Item = (&str, String)> {
+        let dirty = self.hosts.iter().filter(|(_, healed)| !healed.left.is_empty());
+        dirty.map(|(host, healed)| (host.as_str(), healed.left.join("; ")))
+    }
+
     /// Whether all hosts are verified clean.
     #[must_use]
     pub fn clean(&self) -> bool {
-        self.hosts.values().all(|h| h.left.is_empty())
+        self.not_clean().next().is_none()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use super::error::LabError;
 use super::files::IMAGE;
 use super::pki::server;
 use super::settings::Settings;
@@ -11,6 +12,15 @@ use super::topology::{CONTROLLER, MACHINES, Rack, Role, with_role};
 
 const ETCDCTL: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
                        --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key";
+
+/// The inventory of a lab with default settings, for the source tree: what a newcomer reads is what `lab up` writes.
+///
+/// # Errors
+/// If the lab's name were none.
+pub fn example() -> Result<String, LabError> {
+    let site = Site::new(Site::NAME, None)?;
+    Ok(text(&site, &Settings::default(), Path::new("/usr/local/bin/kubectl"), true))
+}
 
 /// The inventory's text; file names in it are relative to its own folder. `ipv6`: whether machines have such addresses.
 pub(super) fn text(site: &Site, settings: &Settings, kubectl: &Path, ipv6: bool) -> String {

@@ -45,6 +45,7 @@ mod up;
 pub use down::{down, remains};
 pub use enter::enter;
 pub use error::{Failure, LabError};
+pub use inventory_file::example as example_inventory;
 pub use prerequisites::{Package, install};
 pub use progress::{Event, Progress, Stage};
 pub use settings::Settings;

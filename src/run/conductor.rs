@@ -23,7 +23,7 @@ use super::faults::{self, Held};
 use super::lock::{LabLock, LockError};
 use super::recorder::{Recorder, RecorderError};
 use super::scenario::{FaultSpec, Scenario};
-use super::settle::settle;
+use super::settle::{Wanted, settle};
 use super::stop::Stop;
 use super::tell::Tell;
 use crate::fault::heal;
@@ -162,6 +162,12 @@ pub async fn conduct(
     let played = run.play(&before).await;
     tell.now("removing the workloads", Some(GONE));
     let removed = namespace::remove(&kubectl, GONE).await;
+    if order.scenario.workloads.pods {
+        // Only now: a pod that is told to end may still write to its node.
+        for trouble in pods::sweep(remote, workers(order.inventory), COLLECT).await {
+            tell.say(&trouble);
+        }
+    }
     proxies.stop().await;
     let facts = played?;
     if let Err(e) = removed {
@@ -183,6 +189,11 @@ async fn rules(
     let report = heal::heal(remote, inventory).await;
     if report.removed_something() {
         tell.say(&format!("left by an earlier run: {report}"));
+    }
+    // What cannot be reached, or keeps what an earlier run left, is no host to begin with.
+    let not_clean: Vec<String> = report.not_clean().map(|(host, why)| format!("{host}: {why}")).collect();
+    if !not_clean.is_empty() {
+        return Err(RunError::Hosts(not_clean));
     }
     let hosts: Vec<String> = inventory.hosts().map(|h| h.name.clone()).collect();
     let mut rules = BTreeMap::new();
@@ -268,7 +279,8 @@ impl Stage<'_> {
         let held = self.faults().await;
         if held.is_ok() {
             let limit = scenario.settle.duration();
-            let missing = settle(self.servers, &facts.pods, limit, self.recorder, self.stop, self.tell).await;
+            let wanted = Wanted { leases: &facts.leases, pods: &facts.pods };
+            let missing = settle(self.servers, &wanted, limit, self.recorder, self.stop, self.tell).await;
             if let Some(missing) = missing {
                 self.tell.say(&format!("not settled after {} s: {missing}", limit.as_secs()));
             }
@@ -286,7 +298,7 @@ impl Stage<'_> {
             self.tell.say(&pods.collect(self.remote, &clocks, self.recorder, COLLECT).await.to_string());
         }
         let held = held.unwrap_or_else(|e| Held { trouble: Some(e.to_string()), ..Held::default() });
-        facts.hosts = self.verify(before, &held).await?;
+        facts.hosts = self.verify(before, &held).await;
         facts.cut_short = self.cut_short(&held);
         // What comes after, the removal of the workloads, is not part of the experiment.
         facts.length = self.recorder.now();
@@ -340,12 +352,9 @@ impl Stage<'_> {
         Ok(all)
     }
 
-    /// Compares the rules of every host with those of before.
-    async fn verify(
-        &self,
-        before: &BTreeMap<String, Snapshot>,
-        held: &Held,
-    ) -> Result<Vec<HostFacts>, RunError> {
+    /// Compares the rules of every host with those of before. Nothing that fails here may hide a host that is not
+    /// clean, so nothing here fails.
+    async fn verify(&self, before: &BTreeMap<String, Snapshot>, held: &Held) -> Vec<HostFacts> {
         self.tell.now("verifying that every host is as it was", None);
         let hosts: Vec<String> = self.order.inventory.hosts().map(|h| h.name.clone()).collect();
         let mut facts = Vec::new();
@@ -355,7 +364,11 @@ impl Stage<'_> {
             let mut clean = of(&held.dirty);
             let rules_after = match after {
                 Ok(after) => {
-                    self.dir.write(&format!("hosts/{host}/rules-after.txt"), after.raw.as_bytes())?;
+                    let saved =
+                        self.dir.write(&format!("hosts/{host}/rules-after.txt"), after.raw.as_bytes());
+                    if let Err(e) = saved {
+                        self.tell.say(&e.to_string());
+                    }
                     if after.raw.contains(crate::fault::id::CHAIN_PREFIX) {
                         clean.get_or_insert_with(|| "a chain of a fault is still in its rules".to_owned());
                     }
@@ -370,7 +383,7 @@ impl Stage<'_> {
             let dead_man = of(&held.ends).unwrap_or_else(|| "not needed".to_owned());
             facts.push(HostFacts { host, rules_before, rules_after, clean, dead_man });
         }
-        Ok(facts)
+        facts
     }
 
     fn cut_short(&self, held: &Held) -> Option<String> {
@@ -386,6 +399,10 @@ impl Stage<'_> {
 
 fn leaders(scenario: &Scenario) -> &[String] {
     scenario.arrange.leaders.as_ref().map_or(&[], |l| &l.components)
+}
+
+fn workers(inventory: &Inventory) -> Vec<String> {
+    inventory.hosts().filter(|h| h.has_role("worker")).map(|h| h.name.clone()).collect()
 }
 
 /// Which client of the lease workload speaks to which host's API server.

@@ -93,54 +93,40 @@ pub async fn hold(
     let (marks, scribe) = scribe(recorder);
     tell.now(&format!("preparing the cut on {} hosts", hosts.len()), None);
     stop.set_faulted(hosts);
-    let held = live(remote, plan, length, journal, recorder, stop, tell, marks, edges).await;
+    // A block of its own: the cut, and with it the senders of its marks, is gone at its end.
+    let held = async {
+        let cut = Cut::prepare(Arc::clone(remote), plan, journal, marks).await.map_err(|e| e.to_string())?;
+        let committed = cut.commit().await.map_err(|e| e.to_string())?;
+        let keep = cut.keep_alive();
+        let mut held = Held::default();
+        let seen = cut.observe(OBSERVE_LIMIT).await;
+        if seen.bites() {
+            tell.say(&format!("cut: {edges} directed edges, seen from both sides"));
+        } else {
+            let open: Vec<String> = seen.open.keys().map(ToString::to_string).collect();
+            let trouble = format!("the cut does not bite: {}", open.join(", "));
+            tell.say(&trouble);
+            held.trouble = Some(trouble);
+        }
+        for (host, why) in &committed.unknown {
+            tell.say(&format!("{host}: nobody knows whether the cut acts there ({why})"));
+        }
+        tell.now("the racks are apart", Some(length));
+        stop.wait(length, &recorder.failed()).await;
+        cut.look().await;
+        tell.now("healing", None);
+        keep.stop().await;
+        let report = cut.heal().await;
+        tell.say(&format!("healed: {report}"));
+        held.dirty = report.recovery().into_iter().map(|(h, w)| (h.to_owned(), w.to_owned())).collect();
+        held.ends = report.hosts.iter().map(|(h, e)| (h.clone(), e.to_string())).collect();
+        Ok(held)
+    }
+    .await;
     stop.set_faulted(Vec::new());
     // Its senders are gone with the cut: it has written all it will get.
     let _ = tokio::time::timeout(Duration::from_secs(5), scribe).await;
     held
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call, split off so that the marks' sender is dropped by its end"
-)]
-async fn live(
-    remote: &Arc<dyn Remote>,
-    plan: Plan,
-    length: Duration,
-    journal: Journal,
-    recorder: &Recorder,
-    stop: &Stop,
-    tell: &dyn Tell,
-    marks: mpsc::UnboundedSender<Mark>,
-    edges: usize,
-) -> Result<Held, String> {
-    let cut = Cut::prepare(Arc::clone(remote), plan, journal, marks).await.map_err(|e| e.to_string())?;
-    let committed = cut.commit().await.map_err(|e| e.to_string())?;
-    let keep = cut.keep_alive();
-    let mut held = Held::default();
-    let seen = cut.observe(OBSERVE_LIMIT).await;
-    if seen.bites() {
-        tell.say(&format!("cut: {edges} directed edges, seen from both sides"));
-    } else {
-        let open: Vec<String> = seen.open.keys().map(ToString::to_string).collect();
-        let trouble = format!("the cut does not bite: {}", open.join(", "));
-        tell.say(&trouble);
-        held.trouble = Some(trouble);
-    }
-    for (host, why) in &committed.unknown {
-        tell.say(&format!("{host}: nobody knows whether the cut acts there ({why})"));
-    }
-    tell.now("the racks are apart", Some(length));
-    stop.wait(length, &recorder.failed()).await;
-    cut.look().await;
-    tell.now("healing", None);
-    keep.stop().await;
-    let report = cut.heal().await;
-    tell.say(&format!("healed: {report}"));
-    held.dirty = report.recovery().into_iter().map(|(h, w)| (h.to_owned(), w.to_owned())).collect();
-    held.ends = report.hosts.iter().map(|(h, e)| (h.clone(), e.to_string())).collect();
-    Ok(held)
 }
 
 /// Writes marks into the history as they come.

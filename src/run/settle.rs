@@ -1,11 +1,13 @@
 //! Waiting for the cluster to converge after the last heal. It judges nothing: the convergence check reads the
 //! history; this only decides how long there is something to record.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rackrift_checkers::facts::PodsFacts;
+use rackrift_checkers::facts::{LeaseFacts, PodsFacts};
 use tokio::time::Instant;
 
+use super::arrange::read_lease;
 use super::recorder::Recorder;
 use super::stop::Stop;
 use super::tell::Tell;
@@ -20,11 +22,20 @@ const ASK: Duration = Duration::from_secs(3);
 /// The cluster must look converged for so long, so that the observers see it too.
 const STEADY: Duration = Duration::from_secs(3);
 
-/// Waits until every API server shows all nodes Ready and all pods as wanted, at most `limit`.
-/// Returns what is still missing, if anything.
+/// What is waited for, beside nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Leases that must be held and renewed.
+    pub leases: &'a [LeaseFacts],
+    /// Pods that must run.
+    pub pods: &'a [PodsFacts],
+}
+
+/// Waits until every lease was renewed since now, and every API server shows all nodes Ready and all pods as wanted, at
+/// most `limit`. Returns what is still missing, if anything.
 pub async fn settle(
     servers: &[ApiServer],
-    pods: &[PodsFacts],
+    wanted: &Wanted<'_>,
     limit: Duration,
     recorder: &Recorder,
     stop: &Stop,
@@ -32,8 +43,12 @@ pub async fn settle(
 ) -> Option<String> {
     let until = Instant::now() + limit;
     let mut since = None;
+    let mut first = BTreeMap::new();
     loop {
-        let missing = missing(servers, pods).await;
+        let missing = match not_renewed(servers, wanted.leases, &mut first).await {
+            None => missing(servers, wanted.pods).await,
+            not => not,
+        };
         match (&missing, since) {
             (None, None) => since = Some(Instant::now()),
             (None, Some(from)) if Instant::now() - from >= STEADY => return None,
@@ -48,6 +63,25 @@ pub async fn settle(
         }
         stop.wait(Duration::from_millis(500), &recorder.failed()).await;
     }
+}
+
+/// The first lease that nobody holds, or that is still at the version that was seen `first`.
+async fn not_renewed<'a>(
+    servers: &[ApiServer],
+    leases: &'a [LeaseFacts],
+    first: &mut BTreeMap<&'a str, u64>,
+) -> Option<String> {
+    for facts in leases {
+        let lease = match read_lease(servers, &facts.lease).await {
+            Ok(lease) => lease,
+            Err(e) => return Some(format!("the lease of {} is not shown: {e}", facts.component)),
+        };
+        let seen = *first.entry(&facts.lease).or_insert(lease.version);
+        if lease.holder.is_empty() || lease.version == seen {
+            return Some(format!("the lease of {} is not renewed yet", facts.component));
+        }
+    }
+    None
 }
 
 /// The first thing that is not as wanted, by any API server.
