@@ -86,6 +86,16 @@ pub struct Op {
     pub error: Option<String>,
 }
 
+impl Op {
+    /// Whether the server answered no: the first word of its error is `conflict`, `exists` or `absent`. Other failures
+    /// (`unread`, `not-sent`, `no-connection` ...) say that nothing happened, not that anybody answered.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        let word = self.error.as_deref().and_then(|e| e.split([':', ' ']).next());
+        self.kind == OpType::Fail && matches!(word, Some("conflict" | "exists" | "absent"))
+    }
+}
+
 /// One version of a lease as one observer showed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeaseSeen {

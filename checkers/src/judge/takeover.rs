@@ -344,13 +344,11 @@ fn longest_silence(index: &Index<'_>, host: &str, window: At) -> Option<Nanos> {
         if !op.client.as_deref().is_some_and(through) || op.time < window.lo || op.time > window.hi {
             continue;
         }
-        match op.kind {
-            OpType::Invoke => asked = true,
-            OpType::Ok | OpType::Fail => {
-                longest = longest.max(op.time.saturating_sub(last));
-                last = last.max(op.time);
-            }
-            OpType::Info => {}
+        asked |= op.kind == OpType::Invoke;
+        // A read that failed for want of an answer is no answer.
+        if op.kind == OpType::Ok || op.is_refusal() {
+            longest = longest.max(op.time.saturating_sub(last));
+            last = last.max(op.time);
         }
     }
     asked.then(|| longest.max(window.hi.saturating_sub(last)))

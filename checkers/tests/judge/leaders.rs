@@ -1,6 +1,6 @@
 //! Leases and leaders: moves, records, beliefs.
 
-use rackrift_checkers::history::{BeliefEvent, Entry};
+use rackrift_checkers::history::{BeliefEvent, Entry, OpType};
 use rackrift_checkers::verdict::{Class, Verdict};
 
 use super::support::{Run, s};
@@ -50,6 +50,23 @@ fn a_late_takeover_is_a_failure_unless_the_api_server_was_silent_as_long() {
     let in_time = check(&planted(|plan| plan.kcm.takeover = Some(43.1)), TAKEOVER);
     expect(&in_time, Verdict::Pass, None);
     names(&in_time, &["within the 15.0 to 23.8 s"]);
+}
+
+#[test]
+fn a_read_that_failed_for_want_of_an_answer_is_silence_and_a_refusal_is_none() {
+    let ended = |error: &str| {
+        let mut run = planted(|plan| plan.kcm.takeover = Some(51.0));
+        for entry in &mut run.entries {
+            if let Entry::Op(op) = entry
+                && op.kind == OpType::Info
+            {
+                (op.kind, op.error) = (OpType::Fail, Some(error.to_owned()));
+            }
+        }
+        check(&run, TAKEOVER)
+    };
+    expect(&ended("unread: no answer in 5.0 s"), Verdict::Pass, None);
+    expect(&ended("conflict: the object has been modified"), Verdict::Fail, Some("late-takeover"));
 }
 
 #[test]

@@ -93,7 +93,7 @@ pub(super) fn lanes(facts: &Facts, racks: &Racks, entries: &[Entry]) -> Vec<Clie
                 continue;
             }
             OpType::Ok => Done::Ok,
-            OpType::Fail if refused(op.error.as_deref()) => Done::Refused,
+            OpType::Fail if op.is_refusal() => Done::Refused,
             OpType::Fail => Done::Fail,
             OpType::Info => Done::Info,
         };
@@ -107,10 +107,4 @@ pub(super) fn lanes(facts: &Facts, racks: &Racks, entries: &[Entry]) -> Vec<Clie
         open: g.open.len(),
     };
     lanes.items.into_iter().map(lane).filter(|l| !l.samples.is_empty() || l.open > 0).collect()
-}
-
-/// Whether an error is the server's decision, by the first word of the error table.
-fn refused(error: Option<&str>) -> bool {
-    let word = error.and_then(|e| e.split([':', ' ']).next());
-    matches!(word, Some("conflict" | "exists" | "absent"))
 }
