@@ -4,6 +4,7 @@
 mod bench;
 mod dead_man;
 mod heal;
+mod kills;
 mod life;
 mod safety;
 mod support;
