@@ -9,6 +9,8 @@ pub mod library;
 pub mod lock;
 pub mod recorder;
 pub mod scenario;
+pub mod schedule;
 pub mod settle;
 pub mod stop;
 pub mod tell;
+pub mod until;

@@ -74,7 +74,10 @@ async fn kill_one(seed: u64) -> (&'static str, Duration) {
     let mut chance = StdRng::seed_from_u64(seed);
     let bench = Bench::new(&HOSTS);
     // The tables that the neighbour uses are there before, so that they are there after.
-    bench.lab.on("m1", "iptables-nft -t raw -S >/dev/null; iptables-nft -t mangle -N KEPT; iptables-nft -t raw -N KEPT");
+    bench.lab.on(
+        "m1",
+        "iptables-nft -t raw -S >/dev/null; iptables-nft -t mangle -N KEPT; iptables-nft -t raw -N KEPT",
+    );
     let before = bench.all_rules();
     let neighbour = Neighbour::on(&bench.lab, "m1");
     let (prefix, folder) = bench.lab.handle();
