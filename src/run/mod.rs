@@ -13,4 +13,5 @@ pub mod schedule;
 pub mod settle;
 pub mod stop;
 pub mod tell;
+mod turns;
 pub mod until;

@@ -116,6 +116,7 @@ async fn kill_one(seed: u64) -> (&'static str, Duration) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "long: scripts/kills runs it"]
+#[expect(clippy::print_stdout, reason = "the figures of a long run")]
 async fn whenever_a_controller_is_killed_its_hosts_end_up_clean() {
     let number = |name: &str, default| std::env::var(name).map_or(default, |n| n.parse().unwrap());
     let (kills, first) = (number("RACKRIFT_KILLS", 4_u64), number("RACKRIFT_SEED", 1_u64));

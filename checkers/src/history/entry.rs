@@ -266,6 +266,8 @@ pub enum FaultPhase {
     Unknown,
     /// It was seen not to be in force while it should have been.
     Missing,
+    /// The state that the fault waits for came.
+    Reached,
 }
 
 /// A step in the life of a fault, for the whole fault or for one directed edge of it.

@@ -121,7 +121,7 @@ fn pods(index: &Index<'_>, roll: &mut Roll) {
     if index.facts.pods.is_empty() {
         return;
     }
-    let heal = index.cut().and_then(|cut| cut.healed.or(cut.healing)).unwrap_or(0);
+    let heal = index.last_cut().and_then(|cut| cut.healed.or(cut.healing)).unwrap_or(0);
     for worker in index.hosts_with("worker") {
         let heard = index.heard(worker);
         roll.call(format!("pods of {worker} as the node itself tells, to after the heal"), heard > heal);

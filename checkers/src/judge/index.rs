@@ -127,6 +127,11 @@ impl<'a> Index<'a> {
         self.cuts.iter().filter(|cut| cut.asked.is_some()).min_by_key(|cut| cut.asked)
     }
 
+    /// The last fault that was asked for: what comes after its heal is the undisturbed end.
+    pub(super) fn last_cut(&self) -> Option<&Cut<'a>> {
+        self.cuts.iter().filter(|cut| cut.asked.is_some()).max_by_key(|cut| cut.asked)
+    }
+
     /// Hosts that the planned faults leave without etcd's majority.
     pub(super) const fn isolated(&self) -> &BTreeSet<&'a str> {
         &self.isolated

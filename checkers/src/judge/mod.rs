@@ -21,6 +21,7 @@ mod index;
 mod leases;
 mod lives;
 mod nodes;
+mod reached;
 mod record;
 mod safety;
 mod steal;
@@ -40,6 +41,7 @@ pub fn judge(facts: &Facts, entries: &[Entry]) -> RunVerdict {
     let index = Index::new(facts, entries);
     let mut checks: Vec<CheckResult> = Vec::new();
     checks.extend(takeover::check(&index));
+    checks.extend(reached::check(&index));
     checks.extend(belief::check(&index));
     checks.extend(steal::check(&index));
     checks.extend(leases::check(facts, entries));

@@ -9,6 +9,7 @@ mod leaders;
 mod pods;
 mod robust;
 mod sentences;
+mod states;
 
 use rackrift_checkers::judge::judge;
 use rackrift_checkers::verdict::{CheckResult, RunVerdict, Verdict};
