@@ -149,7 +149,8 @@ fn pods_back(index: &Index<'_>, pods: &PodsFacts, heal: Nanos) -> Back {
         .iter()
         .map(|line| line.seen)
         .filter(|seen| {
-            seen.source == PodSource::Api && seen.via.as_deref().is_none_or(|via| index.sees_majority(via))
+            seen.source == PodSource::Api
+                && seen.via.as_deref().is_none_or(|via| index.sees_majority(via, seen.from.hi))
         })
         .collect();
     if seen.is_empty() {

@@ -86,7 +86,7 @@ fn leases(index: &Index<'_>, roll: &mut Roll) {
         let seen = index.leases.get(lease.lease.as_str()).is_some_and(|record| {
             record.observers.iter().any(|(via, showing)| {
                 via.starts_with("etcd:")
-                    && index.sees_majority(via)
+                    && index.always_sees_majority(via)
                     && showing.first <= begun
                     && showing.last.saturating_add(silence) >= index.end
             })
@@ -105,7 +105,9 @@ fn beliefs(index: &Index<'_>, roll: &mut Roll) {
     }
     for node in &index.facts.expect.unknown_nodes {
         let seen = index.nodes.get(node.as_str());
-        let seen = seen.is_some_and(|lines| lines.iter().any(|line| index.sees_majority(&line.seen.via)));
+        let seen = seen.is_some_and(|lines| {
+            lines.iter().any(|line| index.sees_majority(&line.seen.via, line.seen.time))
+        });
         roll.call(format!("node {node} through an API server that was not cut off"), seen);
     }
 }

@@ -36,7 +36,8 @@ fn held() -> f64 {
             _ => None,
         })
     };
-    let (asked, healing) = (first(FaultPhase::Asked).expect("asked"), first(FaultPhase::Healing).expect("healing"));
+    let (asked, healing) =
+        (first(FaultPhase::Asked).expect("asked"), first(FaultPhase::Healing).expect("healing"));
     (healing - asked) as f64 / 1e9
 }
 
