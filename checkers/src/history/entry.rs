@@ -125,6 +125,9 @@ pub struct LeaseSeen {
     /// The object was deleted at this version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// The observer began here, or began anew, with what was there: versions before this one it need not have shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
 }
 
 /// What a process says of its own leadership.

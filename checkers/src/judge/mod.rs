@@ -25,6 +25,7 @@ mod reached;
 mod record;
 mod safety;
 mod steal;
+mod streams;
 mod takeover;
 mod undisturbed;
 mod windows;
@@ -45,6 +46,7 @@ pub fn judge(facts: &Facts, entries: &[Entry]) -> RunVerdict {
     checks.extend(belief::check(&index));
     checks.extend(steal::check(&index));
     checks.extend(leases::check(facts, entries));
+    checks.extend(streams::check(entries));
     checks.extend(nodes::check(&index));
     checks.extend(duplicates::check(&index));
     checks.extend(undisturbed::check(&index));
