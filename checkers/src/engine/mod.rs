@@ -15,6 +15,7 @@
 pub mod growing;
 pub mod lease;
 pub mod mutex;
+pub mod online;
 pub mod search;
 pub mod session;
 pub mod versioned;
