@@ -4,10 +4,11 @@
 
 use std::fmt::Debug;
 
-use rackrift_checkers::engine::NEVER;
+use rackrift_checkers::engine::mutex::online::{Asked, Sweep};
 use rackrift_checkers::engine::online::{self, Online, What};
 use rackrift_checkers::engine::search::online::{Event, Search, Verdict};
 use rackrift_checkers::engine::search::{Call, Limits, Model, Outcome, check};
+use rackrift_checkers::engine::{NEVER, mutex};
 use rackrift_checkers::generate::Chance;
 use rackrift_checkers::history::Value;
 use rackrift_checkers::model::{
@@ -314,4 +315,44 @@ fn what_is_kept_does_not_grow_with_what_is_over() {
     registers().stays_small("registers", 4);
     set().stays_small("set", 5);
     lock().stays_small("lock", 5);
+}
+
+/// A lock's event for the sweep, which knows no failed tries.
+fn swept(event: &Event<LockOp>) -> mutex::online::Event {
+    let what = match &event.what {
+        What::Invoke(Some(LockOp::Release(p))) => What::Invoke(Asked::Release(*p)),
+        What::Invoke(Some(LockOp::Acquire(p) | LockOp::Held(p))) => What::Invoke(Asked::Acquire(*p)),
+        What::Return(answer) => What::Return(answer.is_some()),
+        What::Invoke(None) | What::Unknown => What::Unknown,
+    };
+    online::Event { call: event.call, time: event.time, what }
+}
+
+#[test]
+fn the_sweep_of_a_mutex_tells_at_the_same_event_as_the_search() {
+    let never_refused = Simulated { ask: |chance, process| (process, chance.happens(3, 5), false), ..lock() };
+    let (mut broken, mut handed_over) = (0, 0);
+    for seed in 0..4 * HISTORIES {
+        let mut chance = Chance::seeded(seed);
+        let (clients, total) = (1 + chance.index(5), 3 + chance.below(20));
+        let damaged = chance.happens(1, 2);
+        let events = never_refused.events(&mut chance, clients, total, damaged, 1);
+        let (mut sweep, mut search) = (Sweep::default(), Search::new(Lock, [], LIMIT));
+        for (at, event) in events.iter().enumerate() {
+            let told = sweep.push(swept(event)).is_err();
+            let expected = search.push(event.clone()).is_err();
+            if sweep.finish() == mutex::online::Verdict::OutOfClass {
+                handed_over += 1;
+                break;
+            }
+            assert_eq!(told, expected, "seed {seed} at {at}: {events:?}");
+            assert!(sweep.kept() <= clients + 1);
+            if told {
+                broken += 1;
+                break;
+            }
+        }
+    }
+    println!("mutex: {} histories, {broken} not linearizable, {handed_over} handed over", 4 * HISTORIES);
+    assert!(broken > HISTORIES / 4 && handed_over < 2 * HISTORIES);
 }
