@@ -99,9 +99,10 @@ impl<M: Model<Op: Debug> + Clone, A: Clone> Simulated<M, A> {
                     calls.push((event.call, call));
                 }
                 What::Return(op) => {
-                    let began = events.iter().position(|e| e.call == event.call).unwrap() as u64;
+                    let began =
+                        events.iter().position(|e| e.call == event.call).expect("it was invoked") as u64;
                     let ended = op.clone().map(|op| Call { inv: began, ret: time, op });
-                    calls.iter_mut().find(|(call, _)| *call == event.call).unwrap().1 = ended;
+                    calls.iter_mut().find(|(call, _)| *call == event.call).expect("it is open").1 = ended;
                 }
                 What::Unknown => {}
             }
