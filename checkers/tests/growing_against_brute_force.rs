@@ -1,6 +1,8 @@
 //! Sets and lists that only grow, against the plainest possible check.
 #![expect(clippy::print_stdout, reason = "how much was compared, for whoever runs this by hand")]
 
+mod amount;
+
 use std::collections::BTreeMap;
 
 use rackrift_checkers::brute;
@@ -8,6 +10,7 @@ use rackrift_checkers::engine::NEVER;
 use rackrift_checkers::engine::growing::{Act, Operation, Shape, check};
 use rackrift_checkers::generate::{Chance, clients};
 
+/// Compared in the tests of every day.
 const HISTORIES: u64 = 100_000;
 
 fn history(seed: u64, shape: Shape) -> Vec<Operation> {
@@ -68,8 +71,9 @@ fn history(seed: u64, shape: Shape) -> Vec<Operation> {
 }
 
 fn compare(shape: Shape) {
+    let histories = amount::histories(HISTORIES);
     let (mut yes, mut rules) = (0u64, BTreeMap::new());
-    for seed in 0..HISTORIES {
+    for seed in 0..histories {
         let ops = history(seed, shape);
         let intervals: Vec<_> = ops
             .iter()
@@ -109,8 +113,8 @@ fn compare(shape: Shape) {
             }
         }
     }
-    println!("{shape:?}: {HISTORIES} histories, {yes} linearizable; {rules:?}");
-    assert!(yes > HISTORIES / 3 && HISTORIES - yes > HISTORIES / 10 && rules.len() >= 6, "{rules:?}");
+    println!("{shape:?}: {histories} histories, {yes} linearizable; {rules:?}");
+    assert!(yes > histories / 3 && histories - yes > histories / 10 && rules.len() >= 6, "{rules:?}");
 }
 
 #[test]

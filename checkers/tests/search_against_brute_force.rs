@@ -1,6 +1,8 @@
 //! The search engine against the plainest possible check, on small random histories, half of them broken.
 #![expect(clippy::print_stdout, reason = "how much was compared, for whoever runs this by hand")]
 
+mod amount;
+
 use std::fmt::Debug;
 
 use rackrift_checkers::brute;
@@ -100,8 +102,9 @@ where
     M::Op: Debug,
     M::State: Debug,
 {
+    let histories = amount::histories(HISTORIES);
     let (mut valid, mut unknown, mut concurrent) = (0u64, 0u64, 0u64);
-    for seed in 0..HISTORIES {
+    for seed in 0..histories {
         let mut chance = Chance::seeded(seed);
         let mut calls = with.history(&mut chance);
         if seed % 2 == 1 {
@@ -137,11 +140,11 @@ where
         }
     }
     println!(
-        "{name}: {HISTORIES} histories, {valid} linearizable, {} not, {unknown} with unknown outcomes",
-        HISTORIES - valid
+        "{name}: {histories} histories, {valid} linearizable, {} not, {unknown} with unknown outcomes",
+        histories - valid
     );
-    assert!(valid > HISTORIES / 2 && HISTORIES - valid > HISTORIES / 20, "{name}: one-sided: {valid}");
-    assert!(unknown > HISTORIES / 4 && concurrent > HISTORIES / 2, "{name}: {unknown} {concurrent}");
+    assert!(valid > histories / 2 && histories - valid > histories / 20, "{name}: one-sided: {valid}");
+    assert!(unknown > histories / 4 && concurrent > histories / 2, "{name}: {unknown} {concurrent}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The versioned engine against the plainest possible check, on small random histories, half of them broken.
 #![expect(clippy::print_stdout, reason = "how much was compared, for whoever runs this by hand")]
 
+mod amount;
+
 use std::collections::BTreeSet;
 
 use rackrift_checkers::brute;
@@ -10,6 +12,7 @@ use rackrift_checkers::engine::versioned::{
 };
 use rackrift_checkers::generate::Chance;
 
+/// Compared in the tests of every day.
 const HISTORIES: u64 = 60_000;
 
 fn v(n: u64) -> Version {
@@ -347,10 +350,11 @@ fn witness_suffices(ops: &[Operation], world: World, witness: &versioned::Violat
 }
 
 fn compare(worlds: &[World], refusals: bool, seed: u64) {
+    let histories = amount::histories(HISTORIES);
     let mut chance = Chance::seeded(seed);
     let (mut yes, mut no, mut outside) = (0u64, 0u64, 0u64);
     let mut rules = std::collections::BTreeMap::new();
-    for n in 0..HISTORIES {
+    for n in 0..histories {
         let mut ops = simulate(&mut chance, refusals);
         let broken = chance.happens(1, 2);
         if broken {
@@ -402,8 +406,8 @@ fn compare(worlds: &[World], refusals: bool, seed: u64) {
         }
     }
     println!("{yes} linearizable, {no} not, {outside} outside the class; {rules:?}");
-    assert!(yes > HISTORIES / 4 && no > HISTORIES / 20, "the histories must exercise both answers");
-    assert!(outside < HISTORIES / 8, "most histories must be decided");
+    assert!(yes > histories / 4 && no > histories / 20, "the histories must exercise both answers");
+    assert!(outside < histories / 8, "most histories must be decided");
 }
 
 #[test]
