@@ -426,3 +426,18 @@ fn worlds_with_other_writers_or_an_unknown_start() {
     let shared = World { start: Start::Absent, writers: Writers::Others };
     compare(&[started, World::OPEN, shared], true, 3);
 }
+
+/// Found as history 701,186 of the long job: the pair was right, and its confirmation said that it was not.
+#[test]
+fn a_conditional_write_of_a_deleted_version_is_confirmed_by_the_delete() {
+    let op = |inv, ret, act, id| Operation { inv, ret, act, id: Some(w(id)) };
+    let ops = [
+        op(1, 4, Act::Create { version: v(2) }, 1),
+        op(2, 7, Act::Cas { expected: v(4), version: v(5) }, 3),
+        op(3, 7, Act::Delete { expected: None, version: Some(v(4)) }, 4),
+    ];
+    let Outcome::Violation(found) = versioned::check(&ops, World::OPEN) else { panic!("not found") };
+    assert_eq!((found.rule, found.culprit, found.against.as_slice()), (Rule::LostUpdate, 1, &[2][..]));
+    assert_eq!(versioned::confirm(&ops, &found), Some(true));
+    assert!(witness_suffices(&ops, World::OPEN, &found));
+}

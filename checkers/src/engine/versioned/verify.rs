@@ -151,7 +151,9 @@ pub fn confirm(ops: &[Operation], violation: &Violation) -> Option<bool> {
         ),
         (Rule::LostUpdate, Some(between)) => {
             let (expected, made, there) = (culprit.act.expected()?, shows(culprit)?, shows(between)?);
-            Some(expected < there && there < made)
+            // What was lost may be a delete: behind it there is nothing that a conditional write could replace.
+            let deleted = there == expected && matches!(between.act, Act::Delete { .. });
+            Some((expected < there || deleted) && there < made)
         }
         _ => None,
     }
