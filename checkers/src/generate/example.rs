@@ -1,7 +1,7 @@
 //! One small history of each anomaly, as a file, so that anybody can see what it looks like and what is said of it.
 
 use super::clients::Shape;
-use super::versioned::{Anomaly, compare_and_set, plant};
+use super::versioned::{Anomaly, Kind, compare_and_set, plant};
 use crate::engine::NEVER;
 use crate::engine::versioned::{Act, Operation, WriteId};
 use crate::history::{Entry, Header, Op, OpType, Value, jsonl};
@@ -37,7 +37,7 @@ pub fn example(name: &str, seed: u64) -> Option<Vec<u8>> {
     (seed..seed.saturating_add(TRIES)).find_map(|seed| {
         let mut ops = compare_and_set(Shape { operations: OPERATIONS, clients: CLIENTS, lost: 20, seed });
         if let Some(anomaly) = anomaly {
-            plant(&mut ops, anomaly, 60, seed)?;
+            plant(&mut ops, anomaly, 0.6, Kind::Broken)?;
         }
         let entries: Vec<Entry> = entries(&ops).into_iter().map(Entry::Op).collect();
         Some(jsonl::write(&header, &entries))

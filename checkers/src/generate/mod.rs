@@ -3,6 +3,7 @@
 pub mod chance;
 pub mod clients;
 pub mod example;
+mod places;
 pub mod register;
 pub mod versioned;
 
