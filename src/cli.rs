@@ -68,6 +68,9 @@ pub struct Plan {
     /// A scenario's or suite's name or file.
     #[arg(default_value = "rack-split")]
     pub what: String,
+    /// Seed of what is drawn by chance: the same seed is planned and run alike.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
 }
 
 /// `rackrift run`.

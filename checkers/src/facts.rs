@@ -113,6 +113,18 @@ pub struct FaultFacts {
     pub edges: Vec<(String, String)>,
     /// Hosts that end up without etcd's majority.
     pub isolated: Vec<String>,
+    /// The state that ends it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UntilFacts>,
+}
+
+/// A state that a fault waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct UntilFacts {
+    /// In words: `the lease of kube-scheduler has moved`.
+    pub state: String,
+    /// How long the fault waits for it at most, ns.
+    pub longest: Nanos,
 }
 
 /// A client of the lease workload and the API server that it talks to.

@@ -56,6 +56,7 @@ fn observation() -> impl Strategy<Value = Entry> {
                     acquire_time: word(4),
                     renew_time: word(5),
                     deleted: x,
+                    anew: x,
                 }),
                 1 => Entry::Belief(Belief {
                     at,

@@ -46,7 +46,7 @@ fn verb(verb: Verb) -> Result<Exit, Failure> {
         Verb::Demo(args) => demo::demo(&args),
         Verb::Lab(verb) => lab::run(&verb, out),
         Verb::Preflight(on) => on_lab(&on, async |lab| preflight::preflight(&lab).await),
-        Verb::Plan(args) => on_lab(&args.lab, async |lab| plan::plan(&args.what, &lab).await),
+        Verb::Plan(args) => on_lab(&args.lab, async |lab| plan::plan(&args.what, args.seed, &lab).await),
         Verb::Run(args) => on_lab(&args.lab, async |lab| run::run(&args, &lab, Arc::new(Voice::new())).await),
         Verb::Heal(on) => on_lab(&on, async |lab| heal::heal(&lab).await),
         Verb::Status(on) => on_lab(&on, async |lab| status::status(&lab).await),

@@ -8,17 +8,16 @@ use crate::fault::id::FaultId;
 use crate::run::assemble;
 use crate::run::faults;
 use crate::run::library;
-use crate::run::scenario::FaultSpec;
 
 /// Prints what a scenario or suite would do on the lab's hosts as they are now. Hosts are only looked at.
 ///
 /// # Errors
 /// If the scenario does not fit the lab, or a fault would be refused.
-pub async fn plan(what: &str, lab: &Lab) -> Result<Exit, Failure> {
+pub async fn plan(what: &str, seed: u64, lab: &Lab) -> Result<Exit, Failure> {
     let chosen = library::choose(what).map_err(Failure::usage)?;
     let mut text = String::new();
     for (scenario, _) in &chosen.scenarios {
-        let resolved = assemble::resolve(scenario, &lab.inventory).map_err(Failure::usage)?;
+        let resolved = assemble::resolve(scenario, &lab.inventory, seed).map_err(Failure::usage)?;
         let longest = scenario.longest().as_secs();
         text += &format!(
             "scenario {}: at most {} min {} s\nproves: {}\ncannot prove: {}\n",
@@ -32,10 +31,22 @@ pub async fn plan(what: &str, lab: &Lab) -> Result<Exit, Failure> {
             let (who, on) = (leaders.components.join(", "), resolved.leaders_on.join(", "));
             text += &format!("before: the leases of {who} are brought to {on}\n");
         }
-        for (number, (cut, FaultSpec::Cut(spec))) in (1..).zip(resolved.cuts.iter().zip(&scenario.faults)) {
+        for (number, cut) in (1..).zip(&resolved.cuts) {
             let id = FaultId::new("plan", number).map_err(Failure::harness)?;
             let plan = faults::plan(&lab.remote, &lab.inventory, cut, id).await.map_err(Failure::harness)?;
-            text += &format!("\nheld for {} s: {plan}", spec.hold.duration().as_secs());
+            text += "\n";
+            if !cut.wait.is_zero() {
+                text += &format!("{} s after the heal before\n", cut.wait.as_secs_f64());
+            }
+            if !cut.leaders.is_empty() {
+                let who = cut.leaders.join(", ");
+                text += &format!("who leads {who} is asked when it begins; as an example:\n");
+            }
+            if let Some(until) = &cut.spec.until {
+                text += &format!("until {until}, ");
+            }
+            let at_most = if cut.spec.until.is_some() { "at most " } else { "" };
+            text += &format!("held for {at_most}{} s: {plan}", cut.spec.hold.duration().as_secs());
         }
         text += "\n";
     }

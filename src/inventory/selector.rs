@@ -3,15 +3,21 @@
 //! `rack:a`, `role:etcd`, `host:m1`, `leader:kube-controller-manager` and `all`, joined by `+` (and those), `-`
 //! (without those) and `&` (only those that are also). Read from left to right, all three of the same strength;
 //! they stand between blanks, because names of hosts and roles contain `-`.
+//!
+//! In front of all that, `one of`, `minority of` or `majority of` draws from the hosts meant: by chance, from the seed
+//! of the run, each time that a fault begins.
 
 use std::fmt;
 use std::str::FromStr;
 
+use rackrift_checkers::generate::Chance;
+
 use super::model::{Host, Inventory};
 
-/// Which hosts: a term, and what is then added, taken away or kept.
+/// Which hosts: a term, and what is then added, taken away or kept; and how many are drawn of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector {
+    draw: Draw,
     first: Term,
     rest: Vec<(Join, Term)>,
 }
@@ -23,6 +29,33 @@ enum Term {
     Role(String),
     Host(String),
     Leader(String),
+}
+
+/// How many of the hosts meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Draw {
+    Each,
+    One,
+    /// The most that leaves a majority: of three, one; of five, two.
+    Minority,
+    /// The fewest that are a majority: of three, two; of five, three.
+    Majority,
+}
+
+impl Draw {
+    const WORDS: [(Self, &'static str); 3] =
+        [(Self::One, "one"), (Self::Minority, "minority"), (Self::Majority, "majority")];
+
+    /// How many of `n` hosts; 0 if there is no such number.
+    const fn of(self, n: usize) -> usize {
+        match self {
+            Self::Each => n,
+            Self::One if n > 0 => 1,
+            Self::One => 0,
+            Self::Minority => n.saturating_sub(1) / 2,
+            Self::Majority => n / 2 + 1,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,17 +102,33 @@ pub enum SelectorError {
         /// The selector.
         text: String,
     },
+    /// Too few to draw from.
+    #[error("selector `{text}`: of {hosts} hosts, none is a minority; three are needed at least")]
+    TooFew {
+        /// The selector.
+        text: String,
+        /// How many hosts there are to draw from.
+        hosts: usize,
+    },
 }
 
-const GRAMMAR: &str =
-    "write all, rack:NAME, role:NAME, host:NAME or leader:COMPONENT, joined by ` + `, ` - ` or ` & `";
+const GRAMMAR: &str = "write all, rack:NAME, role:NAME, host:NAME or leader:COMPONENT, joined by ` + `, ` - ` or ` & `; \
+                       in front of it, `one of`, `minority of` or `majority of`";
 
 impl FromStr for Selector {
     type Err = SelectorError;
 
     fn from_str(text: &str) -> Result<Self, SelectorError> {
         let malformed = |reason: String| SelectorError::Malformed { text: text.to_owned(), reason };
-        let mut words = text.split_whitespace();
+        let mut words = text.split_whitespace().peekable();
+        let mut draw = Draw::Each;
+        if let Some((drawn, word)) = Draw::WORDS.iter().find(|(_, w)| words.peek() == Some(w)) {
+            words.next();
+            if words.next() != Some("of") {
+                return Err(malformed(format!("`of` does not follow `{word}`")));
+            }
+            draw = *drawn;
+        }
         let first =
             term(words.next().ok_or_else(|| malformed("it is empty".to_owned()))?).map_err(&malformed)?;
         let mut rest = Vec::new();
@@ -93,7 +142,7 @@ impl FromStr for Selector {
             let next = words.next().ok_or_else(|| malformed(format!("nothing follows `{word}`")))?;
             rest.push((join, term(next).map_err(&malformed)?));
         }
-        Ok(Self { first, rest })
+        Ok(Self { draw, first, rest })
     }
 }
 
@@ -129,6 +178,9 @@ impl fmt::Display for Term {
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, word)) = Draw::WORDS.iter().find(|(d, _)| *d == self.draw) {
+            write!(f, "{word} of ")?;
+        }
         write!(f, "{}", self.first)?;
         for (join, term) in &self.rest {
             let sign = match join {
@@ -143,7 +195,38 @@ impl fmt::Display for Selector {
 }
 
 impl Selector {
-    /// The hosts meant, in the inventory's order. `leader` says on which host the leader of a component is.
+    /// The components whose leaders it names.
+    pub fn leaders(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.first).chain(self.rest.iter().map(|(_, t)| t)).filter_map(|t| match t {
+            Term::Leader(component) => Some(component.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The hosts that are drawn, by `chance` if the selector draws, in the inventory's order. `leader` as in
+    /// [`Selector::resolve`].
+    ///
+    /// # Errors
+    /// As [`Selector::resolve`], and too few hosts to draw from.
+    pub fn draw<'a>(
+        &self,
+        inventory: &'a Inventory,
+        leader: &dyn Fn(&str) -> Option<String>,
+        chance: &mut Chance,
+    ) -> Result<Vec<&'a Host>, SelectorError> {
+        let mut hosts = self.resolve(inventory, leader)?;
+        let wanted = self.draw.of(hosts.len());
+        if wanted == 0 {
+            return Err(SelectorError::TooFew { text: self.to_string(), hosts: hosts.len() });
+        }
+        while hosts.len() > wanted {
+            hosts.remove(chance.index(hosts.len()));
+        }
+        Ok(hosts)
+    }
+
+    /// All hosts meant, in the inventory's order, before any draw. `leader` says on which host the leader of a
+    /// component is.
     ///
     /// # Errors
     /// A name that the inventory does not have, or a selector that means nobody.
@@ -252,9 +335,48 @@ mod tests {
         assert_eq!(names("host:w1 + host:w1").unwrap(), "w1");
     }
 
+    fn drawn(text: &str, seed: u64) -> Result<Vec<String>, SelectorError> {
+        let lab = lab();
+        let hosts = text.parse::<Selector>()?.draw(&lab, &|_| None, &mut Chance::seeded(seed))?;
+        Ok(hosts.iter().map(|h| h.name.clone()).collect())
+    }
+
+    #[test]
+    fn draws_are_of_the_size_and_from_the_hosts_named_and_each_host_comes_up() {
+        for (text, size) in [
+            ("one of role:etcd", 1),
+            ("minority of role:etcd", 1),
+            ("majority of role:etcd", 2),
+            ("role:etcd", 3),
+            ("one of host:m1", 1),
+            ("majority of role:control-plane", 2),
+            ("minority of all - host:lb", 3),
+        ] {
+            let from = text.split_once(" of ").map_or(text, |(_, from)| from);
+            let all: Vec<String> = names(from).unwrap().split(' ').map(str::to_owned).collect();
+            let mut seen = std::collections::BTreeSet::new();
+            for seed in 0..64 {
+                let hosts = drawn(text, seed).unwrap();
+                assert_eq!(hosts, drawn(text, seed).unwrap());
+                assert_eq!(hosts.len(), size, "{text}");
+                assert!(hosts.iter().all(|h| all.contains(h)), "{text}: {hosts:?}");
+                assert!(hosts.is_sorted_by_key(|h| all.iter().position(|a| a == h)), "{text}: {hosts:?}");
+                seen.extend(hosts);
+            }
+            assert_eq!(seen.len(), all.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn of_two_none_is_a_minority() {
+        insta::assert_snapshot!(drawn("minority of role:control-plane", 1).unwrap_err());
+    }
+
     #[test]
     fn messages() {
         let wrong = [
+            "one role:etcd",
+            "some of role:etcd",
             "",
             "rack",
             "rack:",
@@ -285,11 +407,12 @@ mod tests {
     proptest! {
         #[test]
         fn written_and_read_back(
+            draw in prop_oneof![Just(Draw::Each), Just(Draw::One), Just(Draw::Minority), Just(Draw::Majority)],
             first in any_term(),
             rest in prop::collection::vec(
                 (prop_oneof![Just(Join::And), Just(Join::Without), Just(Join::Only)], any_term()), 0..5),
         ) {
-            let selector = Selector { first, rest };
+            let selector = Selector { draw, first, rest };
             prop_assert_eq!(selector.to_string().parse::<Selector>().unwrap(), selector);
         }
     }

@@ -62,6 +62,7 @@ impl Lease {
             acquire_time: self.acquire_time.clone(),
             renew_time: self.renew_time.clone(),
             deleted: false,
+            anew: false,
         }
     }
 }

@@ -227,11 +227,11 @@ fn heard(line: &str, via: &str, time: Nanos) -> Heard {
         return Heard::Nothing;
     }
     let newest = events.iter().map(|e| e.kv.mod_revision).max();
-    let puts = line.kvs.unwrap_or_default().into_iter().map(|kv| Event { kind: 0, kv });
+    let there = line.kvs.unwrap_or_default().into_iter().map(|kv| (true, Event { kind: 0, kv }));
     let (mut versions, mut unread) = (Vec::new(), None);
-    for event in puts.chain(events) {
+    for (anew, event) in there.chain(events.into_iter().map(|event| (false, event))) {
         match version(&event, via, time) {
-            Ok(some) => versions.extend(some),
+            Ok(some) => versions.extend(some.map(|seen| LeaseSeen { anew, ..seen })),
             Err(reason) => unread = Some(reason),
         }
     }
@@ -257,6 +257,7 @@ fn version(event: &Event, via: &str, time: Nanos) -> Result<Option<LeaseSeen>, S
             acquire_time: String::new(),
             renew_time: String::new(),
             deleted: true,
+            anew: false,
         }));
     }
     let stored = lease::from_stored(&decode(&event.kv.value)?).map_err(|e| format!("{key}: {e}"))?;
@@ -377,6 +378,8 @@ mod tests {
             .filter_map(|e| if let Entry::Lease(l) = e { Some(l.version) } else { None })
             .collect();
         assert_eq!(versions, [4348, 4350, 4354]);
+        let anew = entries(&path).into_iter().filter(|e| matches!(e, Entry::Lease(l) if l.anew)).count();
+        assert_eq!(anew, 1, "only what the read showed, not what the watch went on with");
         let asked = theatre.asked();
         assert!(asked[0].contains("get --prefix --consistency=s"), "{}", asked[0]);
         assert!(asked[1..4].iter().all(|s| s.contains("--rev=4351") && !s.contains(" get ")), "{asked:?}");

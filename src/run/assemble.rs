@@ -4,9 +4,16 @@
 //! * Every selector of the scenario is resolved here, before anything is touched; one that matches nobody is an
 //!   error of the scenario.
 
-use rackrift_checkers::facts::{ClientFacts, Expect, Facts, FaultFacts, PodsFacts, RackFacts, Takeover};
+use std::time::Duration;
+
+use rackrift_checkers::facts::{
+    ClientFacts, Expect, Facts, FaultFacts, PodsFacts, RackFacts, Takeover, UntilFacts,
+};
+use rackrift_checkers::generate::Chance;
 
 use super::scenario::{CutSpec, FaultSpec, Scenario};
+use super::schedule;
+use super::until::Until;
 use crate::fault::shape::{Edges, Shape};
 use crate::inventory::Inventory;
 use crate::inventory::selector::Selector;
@@ -24,11 +31,20 @@ pub struct Misfit {
     pub reason: String,
 }
 
-/// A fault of a scenario with its selectors resolved.
+/// A fault that is to begin, with its selectors resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCut {
-    /// As written.
+    /// As written, with the name that it has within the run.
     pub spec: CutSpec,
+    /// How long to wait before it.
+    pub wait: Duration,
+    /// What its selectors draw from.
+    pub chance: Chance,
+    /// Components whose leaders its selectors name: who that is is asked when it begins, and the sets here are only
+    /// an example.
+    pub leaders: Vec<String>,
+    /// Nodes of the state that ends it, if it is one of nodes.
+    pub until_nodes: Vec<String>,
     /// The two sets of hosts.
     pub sets: (Vec<String>, Vec<String>),
     /// What is cut.
@@ -46,11 +62,93 @@ pub struct Resolved {
     pub cuts: Vec<PlannedCut>,
 }
 
-/// Resolves a scenario's selectors.
+/// In `between`, the second set: whoever is not in the first.
+const OTHERS: &str = "others";
+
+impl PlannedCut {
+    /// Resolves the selectors of a cut. `leader` says on which host the leader of a component is.
+    ///
+    /// # Errors
+    /// Why they do not fit.
+    fn resolve(
+        spec: CutSpec,
+        wait: Duration,
+        chance: Chance,
+        inventory: &Inventory,
+        leader: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let mut draws = chance.clone();
+        let mut leaders = Vec::new();
+        let mut hosts = |text: &str| -> Result<Vec<String>, String> {
+            let selector: Selector = text.parse().map_err(|e| format!("{e}"))?;
+            leaders.extend(selector.leaders().map(str::to_owned));
+            let drawn = selector.draw(inventory, leader, &mut draws).map_err(|e| format!("{e}"))?;
+            Ok(drawn.into_iter().map(|h| h.name.clone()).collect())
+        };
+        let first = hosts(&spec.between.0)?;
+        let second = if spec.between.1 == OTHERS {
+            inventory.hosts().map(|h| h.name.clone()).filter(|h| !first.contains(h)).collect()
+        } else {
+            hosts(&spec.between.1)?
+        };
+        let until_nodes = match &spec.until {
+            Some(Until::NodesUnknown(text) | Until::NodesReady(text)) => {
+                let of =
+                    |h: String| inventory.host(&h).map_or_else(|| h.clone(), |h| h.node_name().to_owned());
+                hosts(text)?.into_iter().map(of).collect()
+            }
+            Some(Until::LeaseMoved(_)) | None => Vec::new(),
+        };
+        let sets = (first, second);
+        let shape = if spec.one_way {
+            Shape::OneWay { from: sets.0.clone(), to: sets.1.clone() }
+        } else {
+            Shape::RackSplit { a: sets.0.clone(), b: sets.1.clone() }
+        };
+        let edges = shape.edges().map_err(|e| e.to_string())?;
+        Ok(Self { spec, wait, chance, leaders, until_nodes, sets, edges })
+    }
+
+    /// The same cut, drawn again from the same chance, now that it is known who leads.
+    ///
+    /// # Errors
+    /// Why its selectors no longer fit.
+    pub fn with_leaders(
+        &self,
+        inventory: &Inventory,
+        leader: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        Self::resolve(self.spec.clone(), self.wait, self.chance.clone(), inventory, leader)
+    }
+
+    /// What the history's readers need to know of it.
+    #[must_use]
+    pub fn facts(&self, inventory: &Inventory) -> FaultFacts {
+        let (kind, sign) = if self.spec.one_way {
+            ("partition/one-way", "→ ✂")
+        } else {
+            ("partition/rack-split", "✂")
+        };
+        let (a, b) = (side_name(&self.sets.0, inventory), side_name(&self.sets.1, inventory));
+        FaultFacts {
+            id: self.spec.name.clone(),
+            kind: kind.to_owned(),
+            summary: format!("{a} {sign} {b}"),
+            edges: self.edges.iter().map(|e| (e.from.clone(), e.to.clone())).collect(),
+            isolated: isolated(self, inventory),
+            until: self.spec.until.as_ref().map(|until| UntilFacts {
+                state: until.to_string(),
+                longest: u64::try_from(self.spec.hold.duration().as_nanos()).unwrap_or(u64::MAX),
+            }),
+        }
+    }
+}
+
+/// Resolves a scenario's selectors and draws its faults; the same seed draws the same.
 ///
 /// # Errors
 /// The first field that does not fit.
-pub fn resolve(scenario: &Scenario, inventory: &Inventory) -> Result<Resolved, Misfit> {
+pub fn resolve(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Resolved, Misfit> {
     let misfit = |place: &str, reason: String| Misfit {
         scenario: scenario.scenario.clone(),
         place: place.to_owned(),
@@ -61,17 +159,18 @@ pub fn resolve(scenario: &Scenario, inventory: &Inventory) -> Result<Resolved, M
         let found = selector.resolve(inventory, &|_| None).map_err(|e| misfit(place, format!("{e}")))?;
         Ok(found.into_iter().map(|h| h.name.clone()).collect())
     };
+    let names: Vec<&str> = scenario.faults.iter().map(FaultSpec::name).collect();
+    let firings =
+        schedule::firings(scenario.schedule.as_ref(), &names, seed).map_err(|e| misfit(e.place, e.reason))?;
+    // Any leader serves as an example: what is wrong with a selector is wrong before the first fault.
+    let example = inventory.hosts().find(|h| h.has_role("control-plane")).map(|h| h.name.clone());
     let mut cuts = Vec::new();
-    for FaultSpec::Cut(spec) in &scenario.faults {
-        let place = format!("faults, cut {}, between", spec.name);
-        let sets = (hosts(&place, &spec.between.0)?, hosts(&place, &spec.between.1)?);
-        let shape = if spec.one_way {
-            Shape::OneWay { from: sets.0.clone(), to: sets.1.clone() }
-        } else {
-            Shape::RackSplit { a: sets.0.clone(), b: sets.1.clone() }
-        };
-        let edges = shape.edges().map_err(|e| misfit(&place, e.to_string()))?;
-        cuts.push(PlannedCut { spec: spec.clone(), sets, edges });
+    for firing in firings {
+        let FaultSpec::Cut(spec) = &scenario.faults[firing.fault];
+        let place = format!("faults, cut {}", spec.name);
+        let spec = CutSpec { name: firing.name, ..spec.clone() };
+        let cut = PlannedCut::resolve(spec, firing.wait, firing.chance, inventory, &|_| example.clone());
+        cuts.push(cut.map_err(|reason| misfit(&place, reason))?);
     }
     let leaders_on = match &scenario.arrange.leaders {
         Some(l) => hosts("arrange, leaders, on", &l.on)?,
@@ -129,22 +228,7 @@ pub fn facts(
     in_force: &InForce,
     opening: Opening,
 ) -> Facts {
-    let faults: Vec<FaultFacts> = resolved
-        .cuts
-        .iter()
-        .map(|cut| FaultFacts {
-            id: cut.spec.name.clone(),
-            kind: format!("partition/{}", if cut.spec.one_way { "one-way" } else { "rack-split" }),
-            summary: format!(
-                "{} {} {}",
-                side_name(&cut.sets.0, inventory),
-                if cut.spec.one_way { "→ ✂" } else { "✂" },
-                side_name(&cut.sets.1, inventory)
-            ),
-            edges: cut.edges.iter().map(|e| (e.from.clone(), e.to.clone())).collect(),
-            isolated: isolated(cut, inventory),
-        })
-        .collect();
+    let faults: Vec<FaultFacts> = resolved.cuts.iter().map(|cut| cut.facts(inventory)).collect();
     let lost: Vec<&String> = faults.iter().flat_map(|f| &f.isolated).collect();
     let control: Vec<&str> =
         inventory.hosts().filter(|h| h.has_role("control-plane")).map(|h| h.name.as_str()).collect();
@@ -218,5 +302,77 @@ fn side_name(hosts: &[String], inventory: &Inventory) -> String {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         Some((last, _)) => last.clone(),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::inventory::parse;
+    use crate::yaml::Source;
+
+    fn lab() -> Inventory {
+        parse::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("inventories/two-rack.yaml")).unwrap()
+    }
+
+    fn scenario(faults: &str) -> Scenario {
+        let text = format!(
+            "scenario: s\nproves: p\ncannot-prove: c\nworkloads: {{}}\nbaseline: 5s\nsettle: 60s\n{faults}"
+        );
+        Source { origin: "a scenario", text: &text }.parse().unwrap()
+    }
+
+    fn cuts(faults: &str, seed: u64) -> Vec<PlannedCut> {
+        resolve(&scenario(faults), &lab(), seed).unwrap().cuts
+    }
+
+    #[test]
+    fn a_seed_draws_the_same_hosts_again_and_others_are_all_the_rest() {
+        let faults = "faults: [{cut: {name: lost, between: [one of role:etcd, others], hold: 5s}}]\n\
+                      schedule: {random: {times: 30, gap: [1s, 2s]}}";
+        let drawn = cuts(faults, 3);
+        assert_eq!(drawn, cuts(faults, 3));
+        let alone: std::collections::BTreeSet<&String> = drawn.iter().map(|c| &c.sets.0[0]).collect();
+        assert_eq!(alone.len(), 3, "each member is drawn at some time: {alone:?}");
+        for cut in &drawn {
+            assert_eq!((cut.sets.0.len(), cut.sets.1.len()), (1, 7));
+            assert_eq!(cut.edges.len(), 14);
+        }
+    }
+
+    #[test]
+    fn who_leads_is_filled_in_when_the_fault_begins() {
+        let cut =
+            &cuts("faults: [{cut: {name: c, between: ['leader:kube-scheduler', others], hold: 5s}}]", 1)[0];
+        assert_eq!(cut.leaders, ["kube-scheduler"]);
+        let now = cut.with_leaders(&lab(), &|c| (c == "kube-scheduler").then(|| "m2".to_owned())).unwrap();
+        assert_eq!(now.sets.0, ["m2"]);
+        assert!(!now.sets.1.contains(&"m2".to_owned()));
+        let nobody = cut.with_leaders(&lab(), &|_| None).unwrap_err();
+        assert!(nobody.contains("nobody is known to lead kube-scheduler"), "{nobody}");
+    }
+
+    #[test]
+    fn nodes_of_a_state_are_named_as_the_cluster_names_them() {
+        let faults = "faults: [{cut: {name: c, between: [rack:a, others], hold: 90s, until: {nodes-unknown: rack:a & role:worker}}}]";
+        assert_eq!(cuts(faults, 1)[0].until_nodes, ["w1"]);
+    }
+
+    #[test]
+    fn misfits_name_the_scenario_and_the_field() {
+        let wrong = [
+            "faults: [{cut: {name: c, between: [rack:a, rack:z], hold: 5s}}]",
+            "faults: [{cut: {name: c, between: [all, others], hold: 5s}}]",
+            "faults: [{cut: {name: c, between: [others, rack:a], hold: 5s}}]",
+            "faults: [{cut: {name: c, between: [minority of role:control-plane, others], hold: 5s}}]",
+            "faults: [{cut: {name: c, between: [rack:a, others], hold: 5s, until: {nodes-ready: rack:q}}}]",
+            "schedule: {repeat: {times: 2, gap: 5s}}",
+            "faults: [{cut: {name: c, between: [rack:a, others], hold: 5s}}]\nexpect: {takeovers: [kube-scheduler]}",
+        ];
+        let said: Vec<String> =
+            wrong.iter().map(|w| resolve(&scenario(w), &lab(), 1).unwrap_err().to_string()).collect();
+        insta::assert_snapshot!(said.join("\n"));
     }
 }

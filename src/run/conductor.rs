@@ -19,16 +19,14 @@ use rackrift_checkers::facts::{ClientFacts, Facts, HostFacts};
 
 use super::arrange::{self, ArrangeError};
 use super::assemble::{self, Misfit, Opening, Resolved};
-use super::faults::{self, Held};
+use super::faults::Held;
 use super::lock::{LabLock, LockError};
 use super::recorder::{Recorder, RecorderError};
-use super::scenario::{FaultSpec, Scenario};
+use super::scenario::Scenario;
 use super::settle::{Wanted, settle};
 use super::stop::Stop;
 use super::tell::Tell;
 use crate::fault::heal;
-use crate::fault::id::FaultId;
-use crate::fault::journal::Journal;
 use crate::fault::snapshot::{Snapshot, snapshot};
 use crate::host::clock;
 use crate::host::remote::Remote;
@@ -131,7 +129,7 @@ pub async fn conduct(
     tell: &dyn Tell,
     stop: &Stop,
 ) -> Result<RunDir, RunError> {
-    let resolved = assemble::resolve(order.scenario, order.inventory)?;
+    let resolved = assemble::resolve(order.scenario, order.inventory, order.seed)?;
     let _lock = LabLock::take(&order.inventory.lab)?;
     let before = rules(order.inventory, remote, tell).await?;
     let kubectl = Kubectl::new(order.inventory)?;
@@ -224,17 +222,17 @@ fn tag(started: chrono::DateTime<chrono::Utc>, seed: u64) -> String {
 }
 
 /// All that a run works with.
-struct Stage<'a> {
-    order: &'a Order<'a>,
-    resolved: &'a Resolved,
-    remote: &'a Arc<dyn Remote>,
-    tell: &'a dyn Tell,
-    stop: &'a Stop,
-    dir: &'a RunDir,
-    recorder: &'a Recorder,
-    kubectl: &'a Kubectl,
-    servers: &'a [ApiServer],
-    tag: String,
+pub(super) struct Stage<'a> {
+    pub(super) order: &'a Order<'a>,
+    pub(super) resolved: &'a Resolved,
+    pub(super) remote: &'a Arc<dyn Remote>,
+    pub(super) tell: &'a dyn Tell,
+    pub(super) stop: &'a Stop,
+    pub(super) dir: &'a RunDir,
+    pub(super) recorder: &'a Recorder,
+    pub(super) kubectl: &'a Kubectl,
+    pub(super) servers: &'a [ApiServer],
+    pub(super) tag: String,
 }
 
 impl Stage<'_> {
@@ -276,7 +274,7 @@ impl Stage<'_> {
         let clocks = clock::start(self.remote, inventory, self.recorder);
         let mut observers = observe::start(self.remote, inventory, self.servers, &in_force, self.recorder);
         let load = leases.as_ref().map(|config| lease::start(config, self.servers, self.recorder));
-        let held = self.faults().await;
+        let held = self.faults(&mut facts).await;
         if held.is_ok() {
             let limit = scenario.settle.duration();
             let wanted = Wanted { leases: &facts.leases, pods: &facts.pods };
@@ -312,44 +310,6 @@ impl Stage<'_> {
         let inventory = self.order.inventory;
         let config = PodsConfig::new(inventory, &self.resolved.leaders_on);
         Ok(Some(pods::start(config, self.kubectl, self.servers, self.remote).await?))
-    }
-
-    /// Baseline, then each fault in its turn.
-    async fn faults(&self) -> Result<Held, RunError> {
-        let Order { scenario, inventory, .. } = *self.order;
-        let failed = self.recorder.failed();
-        self.tell.now("baseline: watching an undisturbed lab", Some(scenario.baseline.duration()));
-        self.stop.wait(scenario.baseline.duration(), &failed).await;
-        let mut all = Held::default();
-        for (number, (cut, FaultSpec::Cut(spec))) in
-            (1..).zip(self.resolved.cuts.iter().zip(&scenario.faults))
-        {
-            if self.stop.asked() || failed.is_cancelled() {
-                break;
-            }
-            let hold = spec.hold.duration();
-            if self.order.without_faults {
-                self.tell.now(&format!("{} is left out, as asked", spec.name), Some(hold));
-                self.stop.wait(hold, &failed).await;
-                continue;
-            }
-            let refused = |reason: String| RunError::Refused { fault: spec.name.clone(), reason };
-            let id = FaultId::new(&self.tag, number).map_err(|e| refused(e.to_string()))?;
-            let plan = faults::plan(self.remote, inventory, cut, id).await.map_err(refused)?;
-            self.dir.write(&format!("plan-{number}.txt"), plan.to_string().as_bytes())?;
-            let journal =
-                Journal::open(&self.dir.file("journal.jsonl")).map_err(|e| refused(e.to_string()))?;
-            let held =
-                faults::hold(self.remote, plan, hold, journal, self.recorder, self.stop, self.tell).await;
-            match held {
-                Ok(held) => all.add(held),
-                Err(trouble) => {
-                    self.tell.say(&trouble);
-                    all.trouble.get_or_insert(trouble);
-                }
-            }
-        }
-        Ok(all)
     }
 
     /// Compares the rules of every host with those of before. Nothing that fails here may hide a host that is not
@@ -424,6 +384,7 @@ fn clients(config: &LeaseConfig, servers: &[ApiServer], inventory: &Inventory) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::id::FaultId;
 
     #[test]
     fn tags_are_eight_letters_and_differ_from_one_second_to_the_next() {

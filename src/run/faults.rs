@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rackrift_checkers::history::{Entry, FaultMark};
+use rackrift_checkers::history::{Entry, FaultMark, FaultPhase};
 use tokio::sync::mpsc;
 
 use super::assemble::PlannedCut;
 use super::recorder::Recorder;
 use super::stop::Stop;
 use super::tell::Tell;
+use super::until::{Awaited, Until};
 use crate::fault::cut::{Cut, OBSERVE_LIMIT};
 use crate::fault::id::FaultId;
 use crate::fault::journal::Journal;
@@ -75,6 +76,38 @@ pub async fn plan(
     Plan::build(&request, &survey).map_err(|e| e.to_string())
 }
 
+/// When a fault ends.
+#[derive(Debug)]
+pub struct End<'a> {
+    /// After so long, at the latest.
+    pub longest: Duration,
+    /// When this is reached.
+    pub state: Option<(Until, Awaited<'a>)>,
+}
+
+impl End<'_> {
+    /// Waits for it, and says in the history that it came if a state was waited for.
+    async fn wait(self, fault: &str, recorder: &Recorder, stop: &Stop, tell: &dyn Tell) {
+        let Some((until, state)) = self.state else {
+            return stop.wait(self.longest, &recorder.failed()).await;
+        };
+        let said = match state.wait(self.longest, recorder, stop).await {
+            Some(took) => {
+                recorder.record(Entry::Fault(FaultMark {
+                    time: recorder.now(),
+                    fault: fault.to_owned(),
+                    phase: FaultPhase::Reached,
+                    edge: None,
+                    detail: Some(until.to_string()),
+                }));
+                format!("{until}: after {:.1} s", took.as_secs_f64())
+            }
+            None => format!("not within {} s: {until}", self.longest.as_secs_f64()),
+        };
+        tell.say(&said);
+    }
+}
+
 /// Puts a cut in force, holds it, heals it.
 ///
 /// # Errors
@@ -82,7 +115,7 @@ pub async fn plan(
 pub async fn hold(
     remote: &Arc<dyn Remote>,
     plan: Plan,
-    length: Duration,
+    end: End<'_>,
     journal: Journal,
     recorder: &Recorder,
     stop: &Stop,
@@ -90,6 +123,7 @@ pub async fn hold(
 ) -> Result<Held, String> {
     let hosts: Vec<String> = plan.hosts.keys().cloned().collect();
     let edges = plan.edges.len();
+    let name = plan.name.clone();
     let (marks, scribe) = scribe(recorder);
     tell.now(&format!("preparing the cut on {} hosts", hosts.len()), None);
     stop.set_faulted(hosts);
@@ -111,8 +145,9 @@ pub async fn hold(
         for (host, why) in &committed.unknown {
             tell.say(&format!("{host}: nobody knows whether the cut acts there ({why})"));
         }
-        tell.now("the racks are apart", Some(length));
-        stop.wait(length, &recorder.failed()).await;
+        let what = end.state.as_ref().map_or_else(String::new, |(until, _)| format!(" until {until}"));
+        tell.now(&format!("the racks are apart{what}"), Some(end.longest));
+        end.wait(&name, recorder, stop, tell).await;
         cut.look().await;
         tell.now("healing", None);
         keep.stop().await;

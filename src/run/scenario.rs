@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::length::Length;
+use super::schedule::{Random, Repeat, Schedule};
+use super::until::Until;
 
 /// One experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -30,6 +32,9 @@ pub struct Scenario {
     /// The faults, one after the other.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
+    /// When they begin; without it, each once, at the end of the one before.
+    #[serde(default)]
+    pub schedule: Option<Schedule>,
     /// Longest wait for convergence after the last heal; also the bound of the convergence check.
     pub settle: Length,
     /// What must be seen.
@@ -94,13 +99,32 @@ pub enum FaultSpec {
 pub struct CutSpec {
     /// Its name within the run.
     pub name: String,
-    /// The two sets, as selectors.
+    /// The two sets, as selectors. The second may be `others`: all hosts that are not in the first.
     pub between: (String, String),
     /// Only packets from the first set to the second are lost.
     #[serde(default)]
     pub one_way: bool,
-    /// How long it stays.
+    /// How long it stays; with `until`, at most.
     pub hold: Length,
+    /// The state that ends it.
+    #[serde(default)]
+    pub until: Option<Until>,
+}
+
+impl FaultSpec {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let Self::Cut(spec) = self;
+        &spec.name
+    }
+
+    /// How long it stays at most.
+    #[must_use]
+    pub const fn hold(&self) -> Length {
+        let Self::Cut(spec) = self;
+        spec.hold
+    }
 }
 
 /// What must be seen; what is not listed is not expected.
@@ -140,7 +164,19 @@ impl Scenario {
     /// How long the scenario takes at most, without bringing workloads up.
     #[must_use]
     pub fn longest(&self) -> Duration {
-        let held: Duration = self.faults.iter().map(|FaultSpec::Cut(c)| c.hold.duration()).sum();
-        self.baseline.duration() + held + self.settle.duration()
+        let holds = || self.faults.iter().map(|f| f.hold().duration());
+        let once: Duration = holds().sum();
+        let faults = match &self.schedule {
+            None => once,
+            Some(Schedule::Repeat(Repeat { times, gap })) => {
+                let gaps =
+                    gap.duration().saturating_mul(u32::try_from(self.faults.len()).unwrap_or(u32::MAX));
+                once.saturating_add(gaps).saturating_mul(*times)
+            }
+            Some(Schedule::Random(Random { times, gap, .. })) => {
+                holds().max().unwrap_or_default().saturating_add(gap.1.duration()).saturating_mul(*times)
+            }
+        };
+        faults.saturating_add(self.baseline.duration()).saturating_add(self.settle.duration())
     }
 }

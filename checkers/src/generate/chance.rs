@@ -5,7 +5,7 @@
 //! Source: Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014.
 
 /// A seeded source of chance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chance(u64);
 
 impl Chance {

@@ -125,6 +125,9 @@ pub struct LeaseSeen {
     /// The object was deleted at this version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
+    /// The observer began here, or began anew, with what was there: versions before this one it need not have shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
 }
 
 /// What a process says of its own leadership.
@@ -266,6 +269,8 @@ pub enum FaultPhase {
     Unknown,
     /// It was seen not to be in force while it should have been.
     Missing,
+    /// The state that the fault waits for came.
+    Reached,
 }
 
 /// A step in the life of a fault, for the whole fault or for one directed edge of it.

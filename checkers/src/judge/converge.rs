@@ -34,8 +34,8 @@ fn converged(index: &Index<'_>) -> CheckResult {
     let limit = Nanos::from(index.facts.converge_s) * SECOND;
     let finding =
         Finding::new("converged", "All converged after the heal", Class::Promised).bound(seconds(limit));
-    let Some(heal) = index.cut().and_then(|cut| cut.healed.or(cut.healing)) else {
-        return match index.cut() {
+    let Some(heal) = index.last_cut().and_then(|cut| cut.healed.or(cut.healing)) else {
+        return match index.last_cut() {
             None => finding.invalid("Nothing was cut, so there was nothing to come back from."),
             Some(_) => {
                 finding.unknown("The history breaks off before the heal: whether all came back is not known.")
@@ -149,7 +149,8 @@ fn pods_back(index: &Index<'_>, pods: &PodsFacts, heal: Nanos) -> Back {
         .iter()
         .map(|line| line.seen)
         .filter(|seen| {
-            seen.source == PodSource::Api && seen.via.as_deref().is_none_or(|via| index.sees_majority(via))
+            seen.source == PodSource::Api
+                && seen.via.as_deref().is_none_or(|via| index.sees_majority(via, seen.from.hi))
         })
         .collect();
     if seen.is_empty() {

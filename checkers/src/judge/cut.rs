@@ -34,6 +34,8 @@ pub(super) struct Cut<'a> {
     pub(super) asked: Option<Nanos>,
     /// When the last edge was applied.
     pub(super) in_force: Option<Nanos>,
+    /// When the state came that it waited for, with the line.
+    pub(super) reached: Option<(Nanos, u64)>,
     /// When healing was first asked for.
     pub(super) healing: Option<Nanos>,
     /// When the last edge was seen healed.
@@ -46,10 +48,14 @@ impl<'a> Cut<'a> {
     /// What the marks say of `fault`; marks of other faults and of unplanned edges are left aside.
     pub(super) fn new(fault: &'a FaultFacts, marks: &[Line<'a, FaultMark>]) -> Self {
         let mut whole = Edge::default();
+        let mut reached = None;
         let mut edges: BTreeMap<(&str, &str), Edge> =
             fault.edges.iter().map(|(a, b)| ((a.as_str(), b.as_str()), Edge::default())).collect();
         for mark in marks.iter().filter(|mark| mark.seen.fault == fault.id) {
             match &mark.seen.edge {
+                _ if mark.seen.phase == FaultPhase::Reached => {
+                    reached.get_or_insert((mark.seen.time, mark.line));
+                }
                 None => whole.add(mark),
                 Some((a, b)) => {
                     if let Some(edge) = edges.get_mut(&(a.as_str(), b.as_str())) {
@@ -63,6 +69,7 @@ impl<'a> Cut<'a> {
             fault,
             asked: all().filter_map(|e| e.asked).min(),
             in_force: edges.values().filter_map(|e| e.applied).max().or(whole.applied),
+            reached,
             healing: all().filter_map(|e| e.healing).min(),
             healed: edges.values().filter_map(|e| e.healed).max().or(whole.healed),
             edges,
@@ -100,6 +107,7 @@ impl Edge {
             FaultPhase::Healed => self.healed = Some(self.healed.map_or(time, |t| t.min(time))),
             FaultPhase::Unknown => self.lost += 1,
             FaultPhase::Missing => self.missing.push((time, mark.line)),
+            FaultPhase::Reached => {}
         }
     }
 }

@@ -86,7 +86,7 @@ fn leases(index: &Index<'_>, roll: &mut Roll) {
         let seen = index.leases.get(lease.lease.as_str()).is_some_and(|record| {
             record.observers.iter().any(|(via, showing)| {
                 via.starts_with("etcd:")
-                    && index.sees_majority(via)
+                    && index.always_sees_majority(via)
                     && showing.first <= begun
                     && showing.last.saturating_add(silence) >= index.end
             })
@@ -105,7 +105,9 @@ fn beliefs(index: &Index<'_>, roll: &mut Roll) {
     }
     for node in &index.facts.expect.unknown_nodes {
         let seen = index.nodes.get(node.as_str());
-        let seen = seen.is_some_and(|lines| lines.iter().any(|line| index.sees_majority(&line.seen.via)));
+        let seen = seen.is_some_and(|lines| {
+            lines.iter().any(|line| index.sees_majority(&line.seen.via, line.seen.time))
+        });
         roll.call(format!("node {node} through an API server that was not cut off"), seen);
     }
 }
@@ -121,7 +123,7 @@ fn pods(index: &Index<'_>, roll: &mut Roll) {
     if index.facts.pods.is_empty() {
         return;
     }
-    let heal = index.cut().and_then(|cut| cut.healed.or(cut.healing)).unwrap_or(0);
+    let heal = index.last_cut().and_then(|cut| cut.healed.or(cut.healing)).unwrap_or(0);
     for worker in index.hosts_with("worker") {
         let heard = index.heard(worker);
         roll.call(format!("pods of {worker} as the node itself tells, to after the heal"), heard > heal);

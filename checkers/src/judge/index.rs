@@ -127,14 +127,30 @@ impl<'a> Index<'a> {
         self.cuts.iter().filter(|cut| cut.asked.is_some()).min_by_key(|cut| cut.asked)
     }
 
+    /// The last fault that was asked for: what comes after its heal is the undisturbed end.
+    pub(super) fn last_cut(&self) -> Option<&Cut<'a>> {
+        self.cuts.iter().filter(|cut| cut.asked.is_some()).max_by_key(|cut| cut.asked)
+    }
+
     /// Hosts that the planned faults leave without etcd's majority.
     pub(super) const fn isolated(&self) -> &BTreeSet<&'a str> {
         &self.isolated
     }
 
-    /// Whether an observer such as `etcd:e3`, `api:m2` or `m2` looked from outside the isolated hosts.
-    pub(super) fn sees_majority(&self, via: &str) -> bool {
+    /// Whether an observer such as `etcd:e3`, `api:m2` or `m2` looked from outside the isolated hosts, whichever fault
+    /// was in force.
+    pub(super) fn always_sees_majority(&self, via: &str) -> bool {
         !self.isolated.contains(observer_host(via))
+    }
+
+    /// Whether an observer looked at `t` from outside the hosts that the fault of that time isolates. The time of a fault
+    /// begins with the heal of the one before it: how soon after a heal a server is up to date again is not known.
+    pub(super) fn sees_majority(&self, via: &str, t: Nanos) -> bool {
+        let mut asked: Vec<&Cut<'_>> = self.cuts.iter().filter(|cut| cut.asked.is_some()).collect();
+        asked.sort_by_key(|cut| cut.asked);
+        let Some(last) = asked.last() else { return self.always_sees_majority(via) };
+        let of_t = asked.iter().find(|cut| cut.healed.is_some_and(|healed| t <= healed)).unwrap_or(last);
+        !of_t.fault.isolated.iter().any(|host| host == observer_host(via))
     }
 
     /// A component's lease and flags.

@@ -26,7 +26,7 @@ pub(super) fn check(index: &Index<'_>) -> Vec<CheckResult> {
 /// What API servers on the majority's side showed of `node`.
 fn shown<'a>(index: &Index<'a>, node: &str) -> Vec<Line<'a, NodeSeen>> {
     let lines = index.nodes.get(node).map(Vec::as_slice).unwrap_or_default();
-    lines.iter().filter(|line| index.sees_majority(&line.seen.via)).copied().collect()
+    lines.iter().filter(|line| index.sees_majority(&line.seen.via, line.seen.time)).copied().collect()
 }
 
 /// The span in which a silent node must become Unknown, and what it counts from.
@@ -213,7 +213,7 @@ fn tolerated(index: &Index<'_>, node: &str) -> Option<CheckResult> {
             pod.source == PodSource::Api
                 && pod.state == PodState::Terminating
                 && pod.node == node
-                && pod.via.as_deref().is_some_and(|via| index.sees_majority(via))
+                && pod.via.as_deref().is_some_and(|via| index.sees_majority(via, pod.from.hi))
                 && pod.from.hi >= tainted.seen.time
         })
         .min_by_key(|line| line.seen.from);

@@ -68,7 +68,7 @@ impl<'r, 'a> Outcome<'r, 'a> {
         let (Some(asked), Some(record)) = (cut.asked, index.record(&expected.component)) else {
             return Self::NoEvidence(format!("no observer showed the lease of {}", expected.component));
         };
-        if !record.observers.keys().any(|via| index.sees_majority(via)) {
+        if !record.observers.keys().any(|via| index.always_sees_majority(via)) {
             return Self::NoEvidence("every observer of the lease was cut off itself".to_owned());
         }
         let Some(held) = record.at(asked) else {
@@ -370,7 +370,7 @@ fn steady(index: &Index<'_>, component: &str) -> CheckResult {
     )
     .bound("no change of holder");
     let Some(record) =
-        index.record(component).filter(|r| r.observers.keys().any(|via| index.sees_majority(via)))
+        index.record(component).filter(|r| r.observers.keys().any(|via| index.always_sees_majority(via)))
     else {
         return finding
             .unknown(format!("Whether {component} kept its leader is not known: nobody showed its lease."));

@@ -9,6 +9,8 @@ mod leaders;
 mod pods;
 mod robust;
 mod sentences;
+mod states;
+mod streams;
 
 use rackrift_checkers::judge::judge;
 use rackrift_checkers::verdict::{CheckResult, RunVerdict, Verdict};

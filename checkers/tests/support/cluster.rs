@@ -37,8 +37,13 @@ fn renewal(
 ) {
     let seen: Vec<(String, f64)> = OBSERVERS
         .iter()
-        .filter(|via| !(via.ends_with('1') && plan.is_cut(at)))
-        .map(|via| ((*via).to_owned(), at + 0.004 + 0.02 * jitter.next()))
+        .filter(|via| !(**via == "api:m1" && plan.is_cut(at)))
+        .map(|via| {
+            // A member that was cut off shows after the heal, in order, what it learns then.
+            let delay = 0.004 + 0.02 * jitter.next();
+            let late = via.ends_with('1') && plan.is_cut(at);
+            ((*via).to_owned(), if late { plan.heal + 0.3 + at / 1e3 } else { at + delay })
+        })
         .collect();
     let lease_name = format!("kube-system/{}", lease.component);
     let holder = format!("{host}_{}", if host == "m1" { "5d0c1f6e" } else { "b31e77a2" });
@@ -58,6 +63,7 @@ fn renewal(
                     acquire_time: String::new(),
                     renew_time: String::new(),
                     deleted: false,
+                    anew: false,
                 }),
             );
         }

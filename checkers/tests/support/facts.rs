@@ -92,6 +92,7 @@ pub(crate) fn facts(plan: &Plan) -> Facts {
             summary: "rack a ⇹ everything else".to_owned(),
             edges: edges(),
             isolated: RACK_A.iter().map(|h| (*h).to_owned()).collect(),
+            until: None,
         }],
         pods: vec![
             pods("lab/web", "Deployment", 2),

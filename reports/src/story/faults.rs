@@ -84,6 +84,7 @@ impl FaultStory {
         let t = mark.time;
         let earliest = |slot: &mut Option<Nanos>| *slot = Some(slot.map_or(t, |old| old.min(t)));
         match mark.phase {
+            FaultPhase::Reached => return,
             FaultPhase::Asked => return earliest(&mut self.asked),
             FaultPhase::Healing => return earliest(&mut self.healing),
             _ => {}
@@ -105,7 +106,7 @@ impl FaultStory {
             FaultPhase::Healed => earliest(&mut edge.healed),
             FaultPhase::Missing => edge.missing.push(t),
             FaultPhase::Unknown => edge.lost.push(t),
-            FaultPhase::Asked | FaultPhase::Healing => {}
+            FaultPhase::Asked | FaultPhase::Healing | FaultPhase::Reached => {}
         }
     }
 }

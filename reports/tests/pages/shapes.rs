@@ -135,6 +135,7 @@ fn entry(i: u64, time: u64) -> Entry {
             acquire_time: String::new(),
             renew_time: String::new(),
             deleted: false,
+            anew: false,
         }),
         2 => Entry::Belief(Belief {
             at,

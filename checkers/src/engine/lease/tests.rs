@@ -145,6 +145,7 @@ fn an_observer_proves_that_a_version_was_written_but_not_that_it_is_current() {
             acquire_time: String::new(),
             renew_time: String::new(),
             deleted: false,
+            anew: false,
         })
     };
     let mut late = after_start("");
