@@ -43,16 +43,12 @@ struct Line {
 }
 
 impl Lines {
-    /// Adds a line other than an operation's.
-    pub(super) fn push(&mut self, time: Nanos, entry: Entry, guilty: bool) {
-        self.lines.push(Line { time, ends: false, entry, guilty });
-    }
-
     /// Adds the operations on a key, by clients of its own. The line that proves something is that of an operation's
     /// end.
     pub(super) fn operations(&mut self, key: &str, mut ops: Vec<Told>) {
         ops.sort_by_key(|op| op.inv);
-        let end = ops.iter().flat_map(|op| [op.inv, op.ret]).filter(|&t| t != NEVER).max().unwrap_or(0) + 1000;
+        let end =
+            ops.iter().flat_map(|op| [op.inv, op.ret]).filter(|&t| t != NEVER).max().unwrap_or(0) + 1000;
         // By client of this key: until when it is busy, and its process, new after each answer lost.
         let mut busy: Vec<(Nanos, u64)> = Vec::new();
         let named = ops.iter().filter_map(|op| op.client).max().map_or(0, |highest| highest + 1);
@@ -97,7 +93,8 @@ impl Lines {
     pub(super) fn sorted(mut self) -> (Vec<Entry>, Vec<usize>) {
         // What begins in the moment in which something else ends was open at the same time.
         self.lines.sort_by_key(|line| (line.time, line.ends));
-        let guilty = self.lines.iter().enumerate().filter(|(_, line)| line.guilty).map(|(at, _)| at).collect();
+        let guilty =
+            self.lines.iter().enumerate().filter(|(_, line)| line.guilty).map(|(at, _)| at).collect();
         let mut index = 0;
         let entries = self.lines.into_iter().map(|line| match line.entry {
             Entry::Op(op) => {

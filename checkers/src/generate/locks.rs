@@ -1,6 +1,7 @@
 //! Mutexes: clients acquire and release, and are refused while another holds it.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use super::clients::{Done, Shape, TICK, work};
 use super::history::{Kind, Plan};
@@ -75,15 +76,13 @@ fn call(f: &'static str, (inv, ret): (Nanos, Nanos), client: u64, ended: OpType)
 /// A section of a client that nobody else is, which begins while another one is held.
 fn plant(ops: &mut Vec<Told>, plan: &Plan) -> Option<()> {
     let mut sections: Vec<(usize, Nanos, Nanos)> = Vec::new();
-    let mut open: Option<usize> = None;
+    // By client: its section that is not released yet.
+    let mut open: HashMap<Option<u64>, usize> = HashMap::new();
     for (i, op) in ops.iter().enumerate().filter(|(_, op)| op.ended == OpType::Ok) {
-        match (op.f, open) {
-            ("release", Some(acquire)) => {
-                sections.push((acquire, ops[acquire].ret, op.inv));
-                open = None;
-            }
-            ("acquire", _) => open = Some(i),
-            _ => {}
+        if op.f == "acquire" {
+            open.insert(op.client, i);
+        } else if let Some(acquire) = open.remove(&op.client) {
+            sections.push((acquire, ops[acquire].ret, op.inv));
         }
     }
     let (acquire, from, until) = sections[places::from(plan.at, sections.len()).next()?];

@@ -11,7 +11,7 @@ use crate::history::{OpType, Value};
 const LOST: u64 = 20;
 
 /// One object a key; the anomaly is in the first.
-pub(super) fn lines(plan: &Plan, anomaly: Option<Anomaly>) -> Option<Lines> {
+pub(super) fn lines(plan: &Plan, anomaly: Anomaly) -> Option<Lines> {
     let mut lines = Lines::default();
     for (key, seed, operations) in plan.shares() {
         let mut ops = compare_and_set(Shape { operations, clients: plan.clients, lost: LOST, seed });
@@ -21,7 +21,7 @@ pub(super) fn lines(plan: &Plan, anomaly: Option<Anomaly>) -> Option<Lines> {
             Kind::NearMiss => Some(versioned::Kind::NearMiss),
         };
         let mut guilty = Vec::new();
-        if let (0, Some(anomaly), Some(kind)) = (key, anomaly, kind) {
+        if let (0, Some(kind)) = (key, kind) {
             guilty = plant(&mut ops, anomaly, plan.at, kind)?.guilty;
         }
         let told = ops.iter().enumerate().map(|(i, op)| told(op, guilty.contains(&i)));
@@ -31,7 +31,7 @@ pub(super) fn lines(plan: &Plan, anomaly: Option<Anomaly>) -> Option<Lines> {
 }
 
 /// One operation.
-pub(super) fn told(op: &Operation, guilty: bool) -> Told {
+fn told(op: &Operation, guilty: bool) -> Told {
     let (f, asked, ended, answer, error) = words(op);
     Told { inv: op.inv, ret: op.ret, f, asked, ended, answer, error, client: None, guilty }
 }

@@ -307,7 +307,9 @@ mod tests {
                     let case = format!("{anomaly:?} at {at}, seed {seed}");
                     let mut ops = valid.clone();
                     let planted = plant(&mut ops, anomaly, at, Kind::Broken).expect(&case);
-                    let Outcome::Violation(v) = check(&ops, World::CLOSED) else { panic!("{case}: not found") };
+                    let Outcome::Violation(v) = check(&ops, World::CLOSED) else {
+                        panic!("{case}: not found")
+                    };
                     assert_eq!(v.rule, anomaly.rule(), "{case}");
                     let mut named: Vec<usize> = std::iter::once(v.culprit).chain(v.against).collect();
                     let mut guilty = planted.guilty;
@@ -316,7 +318,10 @@ mod tests {
                     assert_eq!(named, guilty, "{case}");
                     let mut ops = valid.clone();
                     plant(&mut ops, anomaly, at, Kind::NearMiss).expect(&case);
-                    assert!(matches!(check(&ops, World::CLOSED), Outcome::Linearizable(_)), "{case}: near miss");
+                    assert!(
+                        matches!(check(&ops, World::CLOSED), Outcome::Linearizable(_)),
+                        "{case}: near miss"
+                    );
                 }
             }
         }
