@@ -47,7 +47,7 @@ const FAULTS: [(&str, &str); 2] = [
 ];
 
 /// The checks of a run, as the judge names them.
-const CHECKS: [(&str, &str, &str); 18] = [
+const CHECKS: [(&str, &str, &str); 20] = [
     ("run-complete", "evidence", "the run ended by its plan"),
     ("evidence", "evidence", "every observer, heartbeat and clock spoke through the whole run"),
     ("fault-coverage/FAULT", "evidence", "every planned directed edge was seen cut; else the run is invalid"),
@@ -57,6 +57,8 @@ const CHECKS: [(&str, &str, &str); 18] = [
     ("lease-record/COMPONENT", "from code", "nobody took the lease before it was released or expired"),
     ("leader-stops/COMPONENT", "from code", "a leader that cannot renew gives up in time"),
     ("belief-overlap/COMPONENT", "from code", "how long two processes believed that they led"),
+    ("reached/FAULT", "from code", "the state that a fault waits for came while it was in force"),
+    ("watch-streams", "from code", "each etcd member's watch showed every version, once, in order"),
     ("lease-linearizable", "promised", "the clients' lease histories are linearizable by resourceVersion"),
     ("node-unknown/NODE", "from code", "a cut node becomes Unknown within the bounds"),
     (

@@ -10,6 +10,7 @@
 pub mod api;
 pub mod etcd;
 pub mod journal;
+pub mod logs;
 pub mod runtime;
 pub mod sight;
 #[cfg(test)]

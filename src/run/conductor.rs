@@ -295,6 +295,7 @@ impl Stage<'_> {
         if let Some(pods) = pods {
             self.tell.say(&pods.collect(self.remote, &clocks, self.recorder, COLLECT).await.to_string());
         }
+        self.keep_logs().await;
         let held = held.unwrap_or_else(|e| Held { trouble: Some(e.to_string()), ..Held::default() });
         facts.hosts = self.verify(before, &held).await;
         facts.cut_short = self.cut_short(&held);
@@ -310,6 +311,24 @@ impl Stage<'_> {
         let inventory = self.order.inventory;
         let config = PodsConfig::new(inventory, &self.resolved.leaders_on);
         Ok(Some(pods::start(config, self.kubectl, self.servers, self.remote).await?))
+    }
+
+    /// Keeps what the hosts logged; no verdict rests on it.
+    async fn keep_logs(&self) {
+        let hosts = self.order.inventory.hosts().map(|h| h.name.clone());
+        let length = Duration::from_nanos(self.recorder.now());
+        for (host, log) in observe::logs::read(self.remote, hosts, length).await {
+            let kept = match log {
+                Ok(log) => self.dir.write(&format!("hosts/{host}/journal.txt"), log.as_bytes()),
+                Err(e) => {
+                    self.tell.say(&format!("{host}: its log cannot be kept: {e}"));
+                    continue;
+                }
+            };
+            if let Err(e) = kept {
+                self.tell.say(&e.to_string());
+            }
+        }
     }
 
     /// Compares the rules of every host with those of before. Nothing that fails here may hide a host that is not

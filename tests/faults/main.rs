@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test's helpers too, what must not fail ends the test")]
 
 mod bench;
+mod crowd;
 mod dead_man;
 mod heal;
 mod kills;

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test's helpers too, what must not fail ends the test")]
 #![expect(clippy::print_stderr, reason = "a test of minutes says where it is")]
 
+mod kills;
 mod machine;
 mod messages;
 mod program;

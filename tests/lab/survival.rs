@@ -14,7 +14,11 @@ fn hears(program: &Program) -> bool {
     program.run(&["lab", "enter", "w1", "--", "sh", "-c", ping], 20).exit == Some(0)
 }
 
-fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
+/// A cut that outlasts whoever waits for its controller.
+pub(crate) const CUT: &str = "scenario: killed\nproves: nothing\ncannot-prove: anything\nworkloads: {}\nbaseline: 1s\n\
+    faults: [{cut: {name: rack-split, between: [\"rack:a\", \"all - rack:a\"], hold: 10m}}]\nsettle: 1s\n";
+
+pub(crate) fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + limit;
     loop {
         if what() {
@@ -30,9 +34,7 @@ fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
 pub(crate) fn of_a_killed_controller(program: &Program) {
     step("SIGKILL to the controller in mid-partition");
     let scenario = program.folder().join("killed.yaml");
-    let text = "scenario: killed\nproves: nothing\ncannot-prove: anything\nworkloads: {}\nbaseline: 1s\n\
-        faults: [{cut: {name: rack-split, between: [\"rack:a\", \"all - rack:a\"], hold: 10m}}]\nsettle: 1s\n";
-    std::fs::write(&scenario, text).unwrap();
+    std::fs::write(&scenario, CUT).unwrap();
     let mut run = program.start(&["run", &scenario.display().to_string()]);
     let cut = until(Duration::from_secs(90), || !hears(program));
     if !cut {

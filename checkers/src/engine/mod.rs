@@ -12,9 +12,11 @@
 //!   `ret` the latest possible moment, so that an order is used only where it is certain.
 //! * Operations are named by their position in the slice given.
 
+pub mod fencing;
 pub mod growing;
 pub mod lease;
 pub mod mutex;
+pub mod online;
 pub mod search;
 pub mod session;
 pub mod versioned;

@@ -22,7 +22,12 @@
 //! One sort and one scan: O(n log n), no search. Checked against brute force. Sections without failed tries are the rule
 //! that Jepsen's lock tests look for; the gaps are our own.
 
+pub mod online;
+
+use online::{Asked, Event, Sweep, Verdict};
+
 use super::NEVER;
+use super::online::{Online, What};
 use super::search::Call;
 use crate::history::Nanos;
 use crate::model::LockOp;
@@ -80,22 +85,60 @@ pub fn check(calls: &[Call<LockOp>]) -> Outcome {
     if lost && !tries.is_empty() {
         return Outcome::OutOfClass;
     }
-    let mut sections = match sections(calls, lost) {
-        Ok(sections) => sections,
-        Err(outcome) => return outcome,
-    };
-    sections.sort_unstable_by_key(|s| (s.held.0.min(s.held.1), s.held.1));
-    if let Some(violation) = overlap(&sections) {
-        return Outcome::Violation(violation);
+    match sweep(calls) {
+        Verdict::OutOfClass => Outcome::OutOfClass,
+        Verdict::Violation(alarm) => {
+            let (culprit, against) = (alarm.culprit as u32, alarm.against.map(|a| a as u32));
+            let margin = against.and_then(|against| margin(&sections(calls), culprit, against));
+            Outcome::Violation(Violation { rule: alarm.rule, culprit, against, margin })
+        }
+        Verdict::Linearizable if tries.is_empty() => Outcome::Linearizable,
+        Verdict::Linearizable => {
+            let mut sections = sections(calls);
+            sections.sort_unstable_by_key(|s| (s.held.0.min(s.held.1), s.held.1));
+            refused_while_free(calls, &sections, &tries)
+        }
     }
-    refused_while_free(calls, &sections, &tries)
+}
+
+/// Rules 1 and 2: the events in the order of closed intervals, through the sweep.
+fn sweep(calls: &[Call<LockOp>]) -> Verdict {
+    let mut events: Vec<(Nanos, bool, u32)> = Vec::with_capacity(2 * calls.len());
+    for (i, call) in (0u32..).zip(calls) {
+        if !matches!(call.op, LockOp::Held(_)) {
+            events.push((call.inv, false, i));
+            events.push((call.ret, true, i));
+        }
+    }
+    events.sort_unstable();
+    let mut sweep = Sweep::default();
+    for (time, ends, i) in events {
+        let what = match calls[i as usize].op {
+            _ if ends && time == NEVER => What::Unknown,
+            _ if ends => What::Return(true),
+            LockOp::Acquire(process) | LockOp::Held(process) => What::Invoke(Asked::Acquire(process)),
+            LockOp::Release(process) => What::Invoke(Asked::Release(process)),
+        };
+        if sweep.push(Event { call: u64::from(i), time, what }).is_err() {
+            break;
+        }
+    }
+    sweep.finish()
+}
+
+/// For how long two sections overlap for certain.
+fn margin(sections: &[Section], culprit: u32, against: u32) -> Option<Nanos> {
+    let held = |acquire| sections.iter().find(|s| s.acquire == acquire).map(|s| s.held);
+    let (second, first) = (held(culprit)?, held(against)?);
+    Some(first.1.min(second.1).saturating_sub(second.0.max(first.0)))
 }
 
 fn positions(calls: &[Call<LockOp>], of: impl Fn(&LockOp) -> bool) -> Vec<u32> {
     (0u32..).zip(calls).filter(|(_, call)| of(&call.op)).map(|(i, _)| i).collect()
 }
 
-fn sections(calls: &[Call<LockOp>], lost: bool) -> Result<Vec<Section>, Outcome> {
+/// The critical sections, in the order of the invocations of their acquires.
+fn sections(calls: &[Call<LockOp>]) -> Vec<Section> {
     let mut order: Vec<u32> = positions(calls, |op| !matches!(op, LockOp::Held(_)));
     order.sort_unstable_by_key(|&i| (calls[i as usize].inv, i));
     let mut open: std::collections::HashMap<u64, usize> = std::collections::HashMap::new();
@@ -109,42 +152,18 @@ fn sections(calls: &[Call<LockOp>], lost: bool) -> Result<Vec<Section>, Outcome>
                 open.insert(process, sections.len());
                 sections.push(Section { acquire: i, held: (call.ret, NEVER), widest: (call.inv, NEVER) });
             }
-            LockOp::Release(process) => match open.get(&process) {
-                Some(&s) if sections[s].held.1 == NEVER => {
+            LockOp::Release(process) => {
+                if let Some(&s) = open.get(&process)
+                    && sections[s].held.1 == NEVER
+                {
                     sections[s].held.1 = call.inv;
                     sections[s].widest.1 = call.ret;
                 }
-                // A release of unknown outcome need not have happened; a lost acquire may be what it gives back.
-                _ if call.ret == NEVER => {}
-                _ if lost => return Err(Outcome::OutOfClass),
-                _ => {
-                    let culprit = i;
-                    let violation = Violation { rule: Rule::NotHeld, culprit, against: None, margin: None };
-                    return Err(Outcome::Violation(violation));
-                }
-            },
+            }
             LockOp::Held(_) => {}
         }
     }
-    Ok(sections)
-}
-
-/// Rule 2: one scan with the holder that holds on longest.
-fn overlap(sections: &[Section]) -> Option<Violation> {
-    let mut holder = sections.first()?;
-    for section in &sections[1..] {
-        if holder.held.1 > section.held.0 {
-            let until = holder.held.1.min(section.held.1);
-            return Some(Violation {
-                rule: Rule::TwoHolders,
-                culprit: section.acquire,
-                against: Some(holder.acquire),
-                margin: Some(until.saturating_sub(section.held.0)),
-            });
-        }
-        holder = section;
-    }
-    None
+    sections
 }
 
 /// Rule 3: no failed try inside a gap. Gaps ascend, since each begins where a section has ended and ends where the

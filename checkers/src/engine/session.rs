@@ -10,11 +10,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use super::online::Online;
+
 /// Numbers that may never go back, by session.
 #[derive(Debug, Clone)]
 pub struct Monotone<S> {
     highest: HashMap<S, (u64, usize)>,
     seen: usize,
+    first: Option<WentBack>,
 }
 
 /// A number that went back.
@@ -32,7 +35,7 @@ pub struct WentBack {
 
 impl<S> Default for Monotone<S> {
     fn default() -> Self {
-        Self { highest: HashMap::new(), seen: 0 }
+        Self { highest: HashMap::new(), seen: 0, first: None }
     }
 }
 
@@ -46,7 +49,9 @@ impl<S: Eq + Hash> Monotone<S> {
         self.seen += 1;
         let (highest, against) = self.highest.entry(session).or_insert((number, at));
         if number < *highest {
-            return Err(WentBack { culprit: at, number, against: *against, highest: *highest });
+            let back = WentBack { culprit: at, number, against: *against, highest: *highest };
+            self.first.get_or_insert(back);
+            return Err(back);
         }
         if number > *highest {
             (*highest, *against) = (number, at);
@@ -55,9 +60,52 @@ impl<S: Eq + Hash> Monotone<S> {
     }
 }
 
+impl<S: Eq + Hash> Online for Monotone<S> {
+    type Event = (S, u64);
+    type Violation = WentBack;
+    type Verdict = Result<(), WentBack>;
+
+    fn push(&mut self, (session, number): (S, u64)) -> Result<(), WentBack> {
+        self.next(session, number)
+    }
+
+    fn finish(&mut self) -> Result<(), WentBack> {
+        self.first.map_or(Ok(()), Err)
+    }
+
+    fn kept(&self) -> usize {
+        self.highest.len()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generate::Chance;
+
+    #[test]
+    fn the_first_that_goes_back_is_told_at_once_and_one_number_a_session_is_kept() {
+        let mut broken = 0;
+        for seed in 0..2_000 {
+            let mut chance = Chance::seeded(seed);
+            let mut m = Monotone::default();
+            let mut all: Vec<(u64, u64)> = Vec::new();
+            for at in 0..12u64 {
+                all.push((chance.below(3), at / 2 + chance.below(3)));
+                let (session, number) = all[all.len() - 1];
+                let told = m.push((session, number));
+                let lower = all.iter().any(|(s, n)| *s == session && *n > number);
+                assert_eq!(told.is_err(), lower, "seed {seed}: {all:?}");
+                assert!(m.kept() <= 3);
+                if lower {
+                    assert_eq!(m.finish(), told);
+                    broken += 1;
+                    break;
+                }
+            }
+        }
+        assert!((200..1_900).contains(&broken), "{broken}");
+    }
 
     #[test]
     fn a_session_goes_back_only_against_itself() {

@@ -37,6 +37,7 @@
 
 mod bits;
 mod events;
+pub mod online;
 mod order;
 mod parts;
 mod run;
