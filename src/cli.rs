@@ -154,7 +154,7 @@ pub enum Listed {
 #[derive(Debug, Args)]
 #[command(subcommand_negates_reqs = true)]
 pub struct Generate {
-    /// `man`, or a shell's name.
+    /// `man`, a shell's name, or `files` for the generated files of the source tree.
     #[arg(required = true)]
     pub what: Option<String>,
     /// What takes arguments of its own.

@@ -7,13 +7,13 @@ use rackrift_checkers::verdict::{CheckResult, Verdict};
 
 fn made(anomaly: &Anomaly, plan: Plan) -> (Made, Vec<CheckResult>) {
     let made = anomaly.history(plan).unwrap_or_else(|| panic!("{}: no place: {plan:?}", anomaly.name));
-    let operations = foreign::read_operations(&made.bytes()).unwrap();
-    let results = object::check(&operations, &Options::default()).unwrap();
+    let operations = foreign::read_operations(&made.bytes()).expect("what is written can be read");
+    let results = object::check(&operations, &Options::default()).expect("a kind is told by its functions");
     (made, results)
 }
 
 fn verdict(results: &[CheckResult]) -> Verdict {
-    results.iter().map(|result| result.verdict).reduce(Verdict::merge).unwrap()
+    results.iter().map(|result| result.verdict).reduce(Verdict::merge).expect("something was checked")
 }
 
 #[test]

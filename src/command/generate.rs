@@ -33,8 +33,10 @@ fn named(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
                     "`{shell}` cannot be generated; there are history, man, files, bash, zsh, fish, elvish, powershell"
                 ))
             })?;
-            clap_complete::generate(shell, &mut Cli::command(), "rackrift", out);
-            Ok(())
+            // By way of a buffer: clap_complete panics if nobody reads on.
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "rackrift", &mut text);
+            out.write_all(&text)
         }
     };
     written.map_err(|e| Failure::harness(format!("failed to write to standard output: {e}")))

@@ -12,12 +12,12 @@ fn rackrift(args: &[&str], input: &[u8]) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("its input is a pipe");
     // Who reads nothing may be gone already.
     let _ = stdin.write_all(input);
     drop(stdin);
-    child.wait_with_output().unwrap()
+    child.wait_with_output().expect("the program ends")
 }
 
 fn generated(args: &[&str]) -> Vec<u8> {
