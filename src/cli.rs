@@ -46,8 +46,8 @@ pub enum Verb {
     Report(Report),
     /// What there is: scenarios, suites, faults, checks.
     List(List),
-    /// Print shell completions or the man page.
-    #[command(hide = true)]
+    /// Print shell completions, the man page, or a history with a planted anomaly.
+    #[command(hide = true, args_conflicts_with_subcommands = true)]
     Generate(Generate),
 }
 
@@ -116,7 +116,8 @@ pub struct Demo {
 /// `rackrift check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// A run's folder, or a history: JSON Lines, EDN (Jepsen, Knossos, Porcupine), a Jepsen log.
+    /// A run's folder, or a history: JSON Lines, EDN (Jepsen, Knossos, Porcupine), a Jepsen log; `-` reads one from
+    /// standard input.
     pub path: PathBuf,
     /// What kind of object a history is of; by default told by its functions.
     #[arg(long, value_name = "KIND")]
@@ -151,7 +152,61 @@ pub enum Listed {
 
 /// `rackrift generate`.
 #[derive(Debug, Args)]
+#[command(subcommand_negates_reqs = true)]
 pub struct Generate {
-    /// `man`, or a shell's name.
-    pub what: String,
+    /// `man`, a shell's name, or `files` for the generated files of the source tree.
+    #[arg(required = true)]
+    pub what: Option<String>,
+    /// What takes arguments of its own.
+    #[command(subcommand)]
+    pub made: Option<Generated>,
+}
+
+/// What `rackrift generate` makes from arguments of its own.
+#[derive(Debug, Subcommand)]
+pub enum Generated {
+    /// A history with an anomaly planted, as JSON Lines that `rackrift check` judges.
+    History(GenerateHistory),
+}
+
+/// `rackrift generate history`.
+#[derive(Debug, Args)]
+pub struct GenerateHistory {
+    /// The anomaly's name.
+    #[arg(required_unless_present = "list")]
+    pub name: Option<String>,
+    /// Say which anomalies there are, what each is and who finds it; make nothing.
+    #[arg(long, exclusive = true)]
+    pub list: bool,
+    /// Seed of everything random: the same one gives the same history.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many operations, over all keys.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub operations: u32,
+    /// How many clients work at once on each key.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub clients: u32,
+    /// How many keys; the anomaly is in the first.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub keys: u32,
+    /// Where the anomaly is, from 0 (the beginning) to 1 (the end).
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.5, value_parser = fraction)]
+    pub at: f64,
+    /// The same, changed as little as makes it legal.
+    #[arg(long, conflicts_with = "valid")]
+    pub near_miss: bool,
+    /// The history before anything was planted.
+    #[arg(long)]
+    pub valid: bool,
+    /// Write to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(at) if (0.0..=1.0).contains(&at) => Ok(at),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
 }

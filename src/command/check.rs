@@ -1,6 +1,7 @@
 //! `rackrift check` and `rackrift report`: a saved run judged, or reported, again.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::path::Path;
 
 use rackrift_checkers::history::foreign;
 use rackrift_checkers::object::{self, Kind};
@@ -11,12 +12,15 @@ use super::saved::{judge_saved, read_saved, summary, write_reports};
 use crate::cli;
 use crate::exit::Exit;
 
+/// The path that stands for standard input.
+const STDIN: &str = "-";
+
 /// Judges a saved run again, writes `verdict.json` and prints the verdict; or checks a history of any tool.
 ///
 /// # Errors
 /// If it cannot be read.
 pub fn check(args: &cli::Check, out: &mut dyn Write) -> Result<Exit, Failure> {
-    if args.path.is_file() {
+    if args.path.is_file() || args.path == Path::new(STDIN) {
         return history(args, out);
     }
     let judged = judge_saved(&args.path)?;
@@ -30,8 +34,7 @@ pub fn check(args: &cli::Check, out: &mut dyn Write) -> Result<Exit, Failure> {
 /// Checks a history on its own: is it well formed, is it linearizable.
 fn history(args: &cli::Check, out: &mut dyn Write) -> Result<Exit, Failure> {
     let path = args.path.display();
-    let bytes =
-        std::fs::read(&args.path).map_err(|e| Failure::usage(format!("failed to read {path}: {e}")))?;
+    let bytes = read(&args.path).map_err(|e| Failure::usage(format!("failed to read {path}: {e}")))?;
     let operations = foreign::read_operations(&bytes)
         .map_err(|e| Failure::usage(format!("{path}:{}:{}: {}", e.line, e.column, e.message)))?;
     let kind = args.kind.as_deref().map(str::parse::<Kind>).transpose().map_err(Failure::usage)?;
@@ -54,6 +57,15 @@ fn history(args: &cli::Check, out: &mut dyn Write) -> Result<Exit, Failure> {
     print(out, &text)?;
     let verdict = results.iter().map(|r| r.verdict).reduce(Verdict::merge).unwrap_or(Verdict::Skipped);
     Ok(Exit::from(verdict))
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path != Path::new(STDIN) {
+        return std::fs::read(path);
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Writes the reports of a saved run again, and says where they are.

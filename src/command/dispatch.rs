@@ -53,7 +53,7 @@ fn verb(verb: Verb) -> Result<Exit, Failure> {
         Verb::Check(args) => check::check(&args, out),
         Verb::Report(args) => check::report(&args, out),
         Verb::List(args) => list::list(args.what, out).map(|()| Exit::Passed).map_err(Failure::harness),
-        Verb::Generate(args) => generate::generate(&args.what, out).map(|()| Exit::Passed),
+        Verb::Generate(args) => generate::generate(&args, out).map(|()| Exit::Passed),
     }
 }
 

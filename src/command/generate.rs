@@ -6,27 +6,37 @@ use std::path::Path;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::Failure;
-use crate::cli::Cli;
+use super::{Failure, anomalies};
+use crate::cli::{self, Cli, Generated};
 use crate::inventory::file::InventoryFile;
 use crate::run::scenario::{Scenario, Suite};
 
-/// Prints a shell's completions or the man page; `files` writes the tree's generated files below `.`.
+/// Prints a shell's completions, the man page or a history; `files` writes the tree's generated files below `.`.
 ///
 /// # Errors
 /// If there is no such thing, or it can't be written.
-pub fn generate(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn generate(args: &cli::Generate, out: &mut dyn Write) -> Result<(), Failure> {
+    match (&args.made, &args.what) {
+        (Some(Generated::History(history)), _) => anomalies::history(history, out),
+        (None, Some(what)) => named(what, out),
+        (None, None) => Err(Failure::usage("name what to generate")),
+    }
+}
+
+fn named(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
     let written = match what {
         "man" => clap_mangen::Man::new(Cli::command()).render(out),
         "files" => return files(Path::new(".")),
         shell => {
             let shell: Shell = shell.parse().map_err(|_| {
                 Failure::usage(format!(
-                    "`{shell}` cannot be generated; there are man, files, bash, zsh, fish, elvish, powershell"
+                    "`{shell}` cannot be generated; there are history, man, files, bash, zsh, fish, elvish, powershell"
                 ))
             })?;
-            clap_complete::generate(shell, &mut Cli::command(), "rackrift", out);
-            Ok(())
+            // By way of a buffer: clap_complete panics if nobody reads on.
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "rackrift", &mut text);
+            out.write_all(&text)
         }
     };
     written.map_err(|e| Failure::harness(format!("failed to write to standard output: {e}")))
@@ -49,6 +59,7 @@ pub fn generated() -> Result<Vec<(&'static str, String)>, Failure> {
         ("workloads/suite.schema.json", json::<Suite>()?),
         ("docs/verdict.schema.json", json::<rackrift_checkers::verdict::RunVerdict>()?),
         ("docs/run.schema.json", json::<rackrift_checkers::facts::Facts>()?),
+        ("docs/anomalies.md", anomalies::document()?),
     ])
 }
 
@@ -77,7 +88,7 @@ mod tests {
     fn completions_and_man_page_name_every_verb() {
         for what in ["man", "bash", "zsh", "fish"] {
             let mut out = Vec::new();
-            generate(what, &mut out).unwrap();
+            named(what, &mut out).unwrap();
             let text = String::from_utf8(out).unwrap();
             for verb in
                 ["demo", "lab", "preflight", "plan", "run", "heal", "status", "check", "report", "list"]
@@ -85,6 +96,6 @@ mod tests {
                 assert!(text.contains(verb), "{what}: {verb}");
             }
         }
-        assert!(generate("tcsh", &mut Vec::new()).is_err());
+        assert!(named("tcsh", &mut Vec::new()).is_err());
     }
 }

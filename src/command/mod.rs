@@ -1,5 +1,6 @@
 //! One file a verb; nothing else in the program prints.
 
+pub mod anomalies;
 pub mod check;
 pub mod demo;
 pub mod dispatch;

@@ -9,7 +9,7 @@ use crate::engine::NEVER;
 use crate::history::Nanos;
 
 /// Nanoseconds between two ticks: a moment of its own for each event, and one that a reader can tell from the next.
-const TICK: Nanos = 1_000_000;
+pub(super) const TICK: Nanos = 1_000_000;
 
 /// How a history comes about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

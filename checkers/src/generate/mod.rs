@@ -2,7 +2,11 @@
 
 pub mod chance;
 pub mod clients;
-pub mod example;
+pub mod history;
+mod lines;
+mod locks;
+mod objects;
+mod places;
 pub mod register;
 pub mod versioned;
 

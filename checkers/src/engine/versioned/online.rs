@@ -170,7 +170,7 @@ mod tests {
     use crate::engine::NEVER;
     use crate::engine::versioned::{Operation, Outcome, World, check};
     use crate::generate::Shape;
-    use crate::generate::versioned::{Anomaly, compare_and_set, plant};
+    use crate::generate::versioned::{Anomaly, Kind, compare_and_set, plant};
 
     /// Feeds a history in the order of its events: the first alarm, with the operation that raised it.
     fn first_alarm(ops: &[Operation]) -> (Option<(usize, Alarm)>, usize) {
@@ -212,7 +212,8 @@ mod tests {
             assert!(most < 60, "seed {seed}: {most} versions remembered");
             for anomaly in Anomaly::ALL {
                 let mut ops = valid.clone();
-                let Some(planted) = plant(&mut ops, anomaly, 50, seed) else { continue };
+                let Some(planted) = plant(&mut ops, anomaly, 0.5, Kind::Broken) else { continue };
+                let planted = planted.added;
                 if let (Some((at, alarm)), _) = first_alarm(&ops) {
                     assert!(
                         matches!(check(&ops, World::CLOSED), Outcome::Violation(_)),
