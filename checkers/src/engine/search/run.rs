@@ -374,7 +374,10 @@ impl<'s, 'm, M: Model, const W: usize> Search<'s, 'm, M, W> {
             return;
         }
         let spends = matches!(step, Step::Spend { .. });
-        if spends && state == config.state {
+        // One of unknown outcome that changes nothing need not have happened, unless another one can hide under it.
+        let hides = self.table.effect(class) == Effect::Overwrites
+            && self.cursor.overwriters.without(&config.done).without(&config.hidden).iter().next().is_some();
+        if spends && state == config.state && !hides {
             return;
         }
         let is_x = matches!(step, Step::Take { slot, .. } if slot == x.slot);
