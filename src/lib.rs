@@ -10,6 +10,7 @@ pub mod host;
 pub mod inventory;
 pub mod kube;
 pub mod lab;
+pub mod length;
 pub mod observe;
 pub mod run;
 pub mod ssh;

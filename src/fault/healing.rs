@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use rackrift_checkers::history::FaultPhase;
 use tokio::time::sleep;
 
-use super::cut::{Shared, answer, each};
+use super::cut::Shared;
 use super::journal::Step;
+use super::life::{Life, Planned, answer, each};
 use super::probe::{self, Question};
 use super::script;
 use super::shape::Edge;
@@ -87,35 +88,35 @@ impl fmt::Display for HealReport {
 }
 
 /// Undoes everywhere; tells of each host how it came clean.
-pub(super) async fn undo_all(shared: &Shared) -> HealReport {
-    let plan = &shared.plan;
+pub(super) async fn undo_all<P: Planned>(life: &Life<P>) -> HealReport {
+    let plan = &life.plan;
     // Healing goes on whatever becomes of the journal: it is for those who come after a crash.
-    let _ = shared.journal.write(&plan.id, Step::Heal);
-    let until = Instant::now() + Duration::from_secs(plan.ttl_s + 10);
+    let _ = life.journal.write(plan.id(), Step::Heal);
+    let until = Instant::now() + Duration::from_secs(plan.ttl_s()) + plan.patience();
     let mut report = HealReport::default();
-    let mut open: BTreeSet<String> = plan.hosts.keys().cloned().collect();
+    let mut open: BTreeSet<String> = plan.hosts().into_iter().map(str::to_owned).collect();
     let mut pause = Duration::from_millis(500);
     loop {
-        let mut scripts = each(plan, |h| plan.envelope(h).undo());
+        let mut scripts = each(plan, |e| e.undo());
         scripts.retain(|host, _| open.contains(host));
-        let mut tasks = script::start_each(&shared.remote, scripts);
+        let mut tasks = script::start_each(&life.remote, scripts);
         while let Some((host, outcome)) = script::next(&mut tasks).await {
-            let end = host_end(&plan.hosts[&host].boot, &outcome);
+            let end = host_end(plan.envelope(&host).boot, &outcome);
             if !matches!(end, HostEnd::Unverified(_)) {
                 open.remove(&host);
                 let _ =
-                    shared.journal.write(&plan.id, Step::Clean { host: host.clone(), how: end.to_string() });
+                    life.journal.write(plan.id(), Step::Clean { host: host.clone(), how: end.to_string() });
             }
             report.hosts.insert(host, end);
         }
         if open.is_empty() {
-            let _ = shared.journal.write(&plan.id, Step::Closed);
+            let _ = life.journal.write(plan.id(), Step::Closed);
             return report;
         }
         if Instant::now() + pause >= until {
             for (host, why) in report.recovery() {
                 let (host, why) = (host.to_owned(), why.to_owned());
-                let _ = shared.journal.write(&plan.id, Step::Recover { host, why });
+                let _ = life.journal.write(plan.id(), Step::Recover { host, why });
             }
             return report;
         }
@@ -140,13 +141,13 @@ fn host_end(boot: &str, outcome: &Outcome) -> HostEnd {
 
 /// Undoes everywhere, then probes until what was answered before is answered again.
 pub(super) async fn heal(shared: &Shared) -> HealReport {
-    let plan = &shared.plan;
+    let plan = &shared.life.plan;
     shared.mark_all(FaultPhase::Healing, None);
-    let mut report = undo_all(shared).await;
+    let mut report = undo_all(&shared.life).await;
     let mut open = plan.edges.clone();
     let until = Instant::now() + HEARD_AGAIN;
     loop {
-        let now = probe::ask(&shared.remote, plan).await;
+        let now = probe::ask(&shared.life.remote, plan).await;
         report.silent = shared
             .before
             .iter()

@@ -6,6 +6,7 @@
 //!   moved it would move it again, and the history would show neither.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,26 @@ use rackrift_checkers::history::FaultPhase;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::cut::{Shared, each};
+use super::life::{Life, Planned, each};
 use super::script;
 
 /// How often the rules are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
+
+/// A fault in force, as its watch needs it.
+pub(super) trait Kept: Send + Sync + 'static {
+    /// Its plan.
+    type Plan: Planned;
+
+    /// Its life.
+    fn life(&self) -> &Life<Self::Plan>;
+
+    /// What is wrong with it on each host, if anything; an error: the host could not be seen.
+    fn troubles(&self) -> impl Future<Output = BTreeMap<String, Result<Option<String>, String>>> + Send;
+
+    /// Marks a step on all that the fault does at that host.
+    fn tell(&self, host: &str, phase: FaultPhase, detail: &str);
+}
 
 /// Keeps a fault alive until dropped or stopped.
 pub struct KeepAlive {
@@ -26,9 +42,9 @@ pub struct KeepAlive {
 }
 
 impl KeepAlive {
-    pub(super) fn start(shared: Arc<Shared>) -> Self {
+    pub(super) fn start<K: Kept>(kept: Arc<K>) -> Self {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(keep(shared, stop.clone()));
+        let task = tokio::spawn(keep(kept, stop.clone()));
         Self { stop, task }
     }
 
@@ -46,19 +62,19 @@ impl Drop for KeepAlive {
     }
 }
 
-async fn keep(shared: Arc<Shared>, stop: CancellationToken) {
-    let third = Duration::from_secs(shared.plan.ttl_s) / 3;
+async fn keep<K: Kept>(kept: Arc<K>, stop: CancellationToken) {
+    let third = Duration::from_secs(kept.life().plan.ttl_s()) / 3;
     let mut renew = interval(third);
     let mut look = interval(LOOK_EVERY);
     for timer in [&mut renew, &mut look] {
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     }
-    let mut watch = Watch::new(&shared);
+    let mut watch = Watch::new(&kept.life().plan);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = renew.tick() => watch.renew(&shared).await,
-            _ = look.tick() => watch.look(&shared).await,
+            _ = renew.tick() => watch.renew(kept.as_ref()).await,
+            _ = look.tick() => watch.look(kept.as_ref()).await,
         }
     }
 }
@@ -73,28 +89,28 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(shared: &Shared) -> Self {
+    fn new(plan: &dyn Planned) -> Self {
         let now = Instant::now();
-        let renewed = shared.plan.hosts.keys().map(|h| (h.clone(), now)).collect();
+        let renewed = plan.hosts().into_iter().map(|h| (h.to_owned(), now)).collect();
         Self { told: BTreeMap::new(), renewed, gone: BTreeSet::new() }
     }
 
-    async fn renew(&mut self, shared: &Shared) {
-        let plan = &shared.plan;
-        let mut scripts = each(plan, |h| plan.envelope(h).renew());
+    async fn renew(&mut self, kept: &impl Kept) {
+        let plan = &kept.life().plan;
+        let mut scripts = each(plan, |e| e.renew());
         scripts.retain(|host, _| !self.gone.contains(host));
-        let ttl = Duration::from_secs(plan.ttl_s);
+        let ttl = Duration::from_secs(plan.ttl_s());
         for script in scripts.values_mut() {
             script.limit = ttl / 3;
         }
-        for (host, outcome) in script::on_each(&shared.remote, scripts).await {
+        for (host, outcome) in script::on_each(&kept.life().remote, scripts).await {
             let answer = outcome.ok();
             match answer.as_deref().ok().and_then(|text| script::value(text, "renewed")) {
                 Some("yes") => {
                     self.renewed.insert(host, Instant::now());
                 }
                 Some("gone") => {
-                    self.tell(shared, &host, "the fault is gone from the host before its time".to_owned());
+                    self.tell(kept, &host, "the fault is gone from the host before its time".to_owned());
                     self.gone.insert(host);
                 }
                 said => {
@@ -103,45 +119,33 @@ impl Watch {
                         let text = format!(
                             "the dead-man's time passed without a renewal ({why}): it must have fired"
                         );
-                        self.tell(shared, &host, text);
+                        self.tell(kept, &host, text);
                     }
                 }
             }
         }
     }
 
-    async fn look(&mut self, shared: &Shared) {
-        for (host, look) in shared.looks().await {
+    async fn look(&mut self, kept: &impl Kept) {
+        for (host, trouble) in kept.troubles().await {
             // A host that cannot be seen proves nothing; the renewals notice if it stays away.
-            let Ok(look) = look else { continue };
-            match look.trouble() {
-                Some(trouble) if !self.gone.contains(&host) => self.tell(shared, &host, trouble),
+            let Ok(trouble) = trouble else { continue };
+            match trouble {
+                Some(trouble) if !self.gone.contains(&host) => self.tell(kept, &host, trouble),
                 Some(_) => {}
                 None => {
                     if self.told.remove(&host).is_some() {
-                        self.mark(
-                            shared,
-                            &host,
-                            FaultPhase::Applied,
-                            &format!("the rules stand again on {host}"),
-                        );
+                        kept.tell(&host, FaultPhase::Applied, &format!("in force again on {host}"));
                     }
                 }
             }
         }
     }
 
-    fn tell(&mut self, shared: &Shared, host: &str, trouble: String) {
+    fn tell(&mut self, kept: &impl Kept, host: &str, trouble: String) {
         if self.told.get(host) != Some(&trouble) {
-            self.mark(shared, host, FaultPhase::Missing, &format!("{host}: {trouble}"));
+            kept.tell(host, FaultPhase::Missing, &format!("{host}: {trouble}"));
             self.told.insert(host.to_owned(), trouble);
-        }
-    }
-
-    /// A mark for each edge at that host.
-    fn mark(&self, shared: &Shared, host: &str, phase: FaultPhase, detail: &str) {
-        for edge in shared.plan.edges.iter().filter(|e| e.from == host || e.to == host) {
-            shared.mark(phase, Some(edge), Some(detail.to_owned()));
         }
     }
 }

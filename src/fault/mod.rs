@@ -23,6 +23,7 @@ pub mod id;
 pub mod iptables;
 pub mod journal;
 pub mod keep;
+pub mod life;
 pub mod mark;
 pub mod observe;
 pub mod partition;

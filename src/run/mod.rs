@@ -4,7 +4,6 @@ pub mod arrange;
 pub mod assemble;
 pub mod conductor;
 pub mod faults;
-pub mod length;
 pub mod library;
 pub mod lock;
 pub mod recorder;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::length::Length;
+use crate::length::Length;
 use super::schedule::{Random, Repeat, Schedule};
 use super::until::Until;
 

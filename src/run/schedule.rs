@@ -13,7 +13,7 @@ use std::time::Duration;
 use rackrift_checkers::generate::Chance;
 use serde::{Deserialize, Serialize};
 
-use super::length::Length;
+use crate::length::Length;
 
 /// No more faults than this in one run: [`crate::fault::id::FaultId`] has three digits for them.
 const MOST: u32 = 999;

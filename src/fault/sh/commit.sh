@@ -18,7 +18,7 @@ fi
 bad=
 @COMMIT@
 if [ -n "$bad" ]; then
-    echo "failed=the rules were not taken by$bad"
+    echo "failed=it did not take effect:$bad"
     exit 4
 fi
 : >"$dir/committed"
