@@ -17,12 +17,14 @@
 
 pub mod address;
 pub mod cut;
+pub mod deed;
 pub mod heal;
 pub mod healing;
 pub mod id;
 pub mod iptables;
 pub mod journal;
 pub mod keep;
+pub mod kind;
 pub mod life;
 pub mod mark;
 pub mod observe;

@@ -223,10 +223,7 @@ impl Plan {
             ttl: self.ttl_s,
             boot: &host.boot,
             clients: &host.clients,
-            supervisor: match host.supervisor {
-                Supervisor::Systemd => "systemd",
-                Supervisor::Setsid => "setsid",
-            },
+            supervisor: host.supervisor.word(),
         }
     }
 

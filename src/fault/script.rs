@@ -125,6 +125,12 @@ pub(super) fn over_tools(variables: &str, body: &str) -> String {
     format!("{ENVIRONMENT}{variables}{TABLES}{TOOLS}{body}")
 }
 
+/// A script that knows no fault and looks at a host.
+#[must_use]
+pub(super) fn over_host(body: &str) -> String {
+    format!("{ENVIRONMENT}set -u\n{CLIENT}{body}")
+}
+
 /// The text as one word of sh.
 #[must_use]
 pub fn quoted(text: &str) -> String {

@@ -21,6 +21,17 @@ pub enum Supervisor {
     Setsid,
 }
 
+impl Supervisor {
+    /// As the scripts name it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Systemd => "systemd",
+            Self::Setsid => "setsid",
+        }
+    }
+}
+
 /// A host's facts.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HostFacts {
