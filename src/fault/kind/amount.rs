@@ -49,6 +49,14 @@ impl Bytes {
     }
 }
 
+impl Percent {
+    /// In thousandths of a percent.
+    #[must_use]
+    pub const fn thousandths(self) -> u32 {
+        self.0
+    }
+}
+
 impl BitRate {
     /// Bits a second.
     #[must_use]
