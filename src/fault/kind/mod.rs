@@ -9,6 +9,8 @@
 //! * A sign (`sign=yes ...`) is something measured on the host, never the answer of the command that should cause it.
 //! * What a host lacks for a kind is a [`Refusal::Missing`]: the fault is skipped, with the reason.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
 pub mod amount;
@@ -25,7 +27,7 @@ mod service;
 mod traffic;
 mod volume;
 
-pub use clock::Clock;
+pub use clock::{Clock, Rate, Strobe};
 pub use disk::Fill;
 pub use link::Link;
 pub use machine::Machine;
@@ -34,7 +36,7 @@ pub use pressure::Pressure;
 pub use process::{CrashLoop, Process};
 pub use radius::Harm;
 pub use service::{Service, StaticPod};
-pub use traffic::Traffic;
+pub use traffic::{Distribution, Traffic};
 pub use volume::{Behaviour, Volume};
 
 /// What is done to a host.
@@ -48,7 +50,7 @@ pub enum What {
     /// A pod that the kubelet starts from a file.
     StaticPod(StaticPod),
     /// Packets that it sends.
-    Traffic(Traffic),
+    Traffic(#[serde(deserialize_with = "traffic::checked")] Traffic),
     /// Its wall clock.
     Clock(Clock),
     /// Room on a disk.
@@ -87,9 +89,9 @@ pub(super) struct Ground<'a> {
     /// What the kind's own scout printed, as `key=value`.
     pub(super) scouted: &'a str,
     /// Addresses that must stay as they are: the controller's, and the inventory's protected ones.
-    pub(super) protected: &'a [std::net::IpAddr],
+    pub(super) protected: &'a [IpAddr],
     /// Data addresses of the hosts that [`What::peers`] means.
-    pub(super) peers: &'a [std::net::IpAddr],
+    pub(super) peers: &'a [IpAddr],
 }
 
 /// Why a kind has no lines on a host.
@@ -146,17 +148,17 @@ impl What {
     }
 
     /// Lines that find out what must be known of a host before. They read only.
-    pub(super) fn scout(&self) -> String {
+    pub(super) fn scout(&self, peers: &[IpAddr], protected: &[IpAddr]) -> String {
         match self {
             Self::Process(p) => p.scout(),
             Self::Service(s) => s.scout(),
             Self::StaticPod(s) => s.scout(),
-            Self::Traffic(t) => t.scout(),
+            Self::Traffic(t) => t.scout(peers),
             Self::Clock(_) => clock::scout(),
             Self::Fill(f) => f.scout(),
             Self::Volume(v) => v.scout(),
             Self::Pressure(p) => p.scout(),
-            Self::Link(l) => l.scout(),
+            Self::Link(l) => l.scout(protected),
             Self::Machine(_) => machine::scout(),
         }
     }

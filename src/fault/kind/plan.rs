@@ -130,8 +130,7 @@ impl DeedPlan {
             return Err(Refused(refusals));
         }
         let facts = survey(remote, &names).await;
-        let scout = Script::new(script::over_host(&(request.what.scout() + "echo end=scout\n")));
-        let scripts = names.iter().map(|h| (h.clone(), scout.clone())).collect();
+        let scripts = names.iter().map(|h| (h.clone(), request.scout(h))).collect();
         let mut scouted = script::on_each(remote, scripts).await;
         let mut hosts = BTreeMap::new();
         for (host, facts) in facts {
@@ -183,6 +182,17 @@ impl Request {
         refusals
     }
 
+    fn scout(&self, host: &str) -> Script {
+        let lines = self.what.scout(&self.peers_of(host), &self.protected);
+        Script::new(script::over_host(&(lines + "echo end=scout\n")))
+    }
+
+    /// Addresses of the other hosts towards which it acts.
+    fn peers_of(&self, host: &str) -> Vec<IpAddr> {
+        let others = self.peers.iter().filter(|(peer, _)| peer.as_str() != host);
+        others.flat_map(|(_, all)| all).copied().collect()
+    }
+
     fn deed(&self, host: &str, facts: &HostFacts, scouted: &str) -> Result<HostDeed, No> {
         if !facts.root {
             return Err(No::Refused(
@@ -196,8 +206,7 @@ impl Request {
         };
         let mut protected = self.protected.clone();
         protected.extend(facts.controller());
-        let others = self.peers.iter().filter(|(peer, _)| peer.as_str() != host);
-        let peers: Vec<IpAddr> = others.flat_map(|(_, all)| all).copied().collect();
+        let peers = self.peers_of(host);
         if self.what.peers().is_some() && peers.is_empty() {
             return Err(No::Refused("nobody is left towards whom it would act".to_owned()));
         }

@@ -30,7 +30,7 @@ const FAST: u64 = 10_000_000_000;
 
 /// What becomes of packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields, try_from = "Written")]
+#[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// Towards these hosts, as a selector; absent: towards all but protected addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,58 +79,31 @@ pub enum Distribution {
     Paretonormal,
 }
 
-/// As it is written, before what does not fit together is refused.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    to: Option<String>,
-    port: Option<NonZeroU16>,
-    delay: Option<Length>,
-    jitter: Option<Length>,
-    distribution: Option<Distribution>,
-    loss: Option<Percent>,
-    burst: Option<NonZeroU16>,
-    duplicate: Option<Percent>,
-    corrupt: Option<Percent>,
-    reorder: Option<Percent>,
-    rate: Option<BitRate>,
-}
-
-impl TryFrom<Written> for Traffic {
-    type Error = String;
-
-    fn try_from(w: Written) -> Result<Self, String> {
-        let needs = |has: bool, what: &str, other: &str, has_other: bool| {
-            if has && !has_other { Err(format!("`{what}` needs `{other}`")) } else { Ok(()) }
-        };
-        needs(w.reorder.is_some(), "reorder", "delay", w.delay.is_some())?;
-        needs(w.jitter.is_some(), "jitter", "delay", w.delay.is_some())?;
-        needs(w.distribution.is_some(), "distribution", "jitter", w.jitter.is_some())?;
-        needs(w.burst.is_some(), "burst", "loss", w.loss.is_some())?;
-        if w.jitter > w.delay {
-            return Err("`jitter` is larger than `delay`".to_owned());
-        }
-        let all = Self {
-            to: w.to,
-            port: w.port,
-            delay: w.delay,
-            jitter: w.jitter,
-            distribution: w.distribution,
-            loss: w.loss,
-            burst: w.burst,
-            duplicate: w.duplicate,
-            corrupt: w.corrupt,
-            reorder: w.reorder,
-            rate: w.rate,
-        };
-        if all.netem().is_none() && all.rate.is_none() {
-            return Err("nothing is asked for: write delay, loss, duplicate, corrupt or rate".to_owned());
-        }
-        Ok(all)
-    }
+/// Reads and refuses what does not fit together, where its line and column are still known.
+pub(super) fn checked<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Traffic, D::Error> {
+    let traffic = Traffic::deserialize(d)?;
+    traffic.misfit().map_or(Ok(traffic), |wrong| Err(serde::de::Error::custom(wrong)))
 }
 
 impl Traffic {
+    /// What does not fit together, if anything.
+    fn misfit(&self) -> Option<String> {
+        let needs = [
+            ("reorder", self.reorder.is_some(), "delay", self.delay.is_some()),
+            ("jitter", self.jitter.is_some(), "delay", self.delay.is_some()),
+            ("distribution", self.distribution.is_some(), "jitter", self.jitter.is_some()),
+            ("burst", self.burst.is_some(), "loss", self.loss.is_some()),
+        ];
+        if let Some((what, _, other, _)) = needs.iter().find(|(_, has, _, other)| *has && !other) {
+            return Some(format!("`{what}` needs `{other}`"));
+        }
+        if self.jitter > self.delay {
+            return Some("`jitter` is larger than `delay`".to_owned());
+        }
+        (self.netem().is_none() && self.rate.is_none())
+            .then(|| "nothing is asked for: write delay, loss, duplicate, corrupt or rate".to_owned())
+    }
+
     pub(super) fn summary(&self) -> String {
         let mut parts = Vec::new();
         if let Some(delay) = self.delay {
@@ -364,7 +337,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Traffic, String> {
-        crate::yaml::Source { origin: "a test", text }.parse().map_err(|e| e.to_string())
+        let text = &format!("traffic: {text}");
+        match (crate::yaml::Source { origin: "a test", text }).parse() {
+            Ok(super::super::What::Traffic(traffic)) => Ok(traffic),
+            other => Err(format!("{}", other.unwrap_err())),
+        }
     }
 
     #[test]
