@@ -109,13 +109,16 @@ pub struct FaultFacts {
     pub kind: String,
     /// What it does, in a few words: `rack a ⇹ everything else`.
     pub summary: String,
-    /// Directed edges `[from, to]` that must be cut.
+    /// Directed edges `[from, to]` that must be cut; `[host, host]`: what is done is done to the host itself.
     pub edges: Vec<(String, String)>,
     /// Hosts that end up without etcd's majority.
     pub isolated: Vec<String>,
     /// The state that ends it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UntilFacts>,
+    /// Why it was left out, if the lab lacks what it needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
 }
 
 /// A state that a fault waits for.

@@ -6,7 +6,7 @@ use super::{Failure, Lab};
 use crate::exit::Exit;
 use crate::fault::id::FaultId;
 use crate::run::assemble;
-use crate::run::faults;
+use crate::run::faults::{self, NotPlanned};
 use crate::run::library;
 
 /// Prints what a scenario or suite would do on the lab's hosts as they are now. Hosts are only looked at.
@@ -31,22 +31,29 @@ pub async fn plan(what: &str, seed: u64, lab: &Lab) -> Result<Exit, Failure> {
             let (who, on) = (leaders.components.join(", "), resolved.leaders_on.join(", "));
             text += &format!("before: the leases of {who} are brought to {on}\n");
         }
-        for (number, cut) in (1..).zip(&resolved.cuts) {
+        for (number, fault) in (1..).zip(&resolved.faults) {
             let id = FaultId::new("plan", number).map_err(Failure::harness)?;
-            let plan = faults::plan(&lab.remote, &lab.inventory, cut, id).await.map_err(Failure::harness)?;
+            let plan = match faults::plan(&lab.remote, &lab.inventory, fault, id).await {
+                Ok(plan) => plan,
+                Err(NotPlanned::Refused(why)) => return Err(Failure::harness(why)),
+                Err(NotPlanned::Missing(why)) => {
+                    text += &format!("\n{} would be skipped: {why}\n", fault.spec.name());
+                    continue;
+                }
+            };
             text += "\n";
-            if !cut.wait.is_zero() {
-                text += &format!("{} s after the heal before\n", cut.wait.as_secs_f64());
+            if !fault.wait.is_zero() {
+                text += &format!("{} s after the heal before\n", fault.wait.as_secs_f64());
             }
-            if !cut.leaders.is_empty() {
-                let who = cut.leaders.join(", ");
+            if !fault.leaders.is_empty() {
+                let who = fault.leaders.join(", ");
                 text += &format!("who leads {who} is asked when it begins; as an example:\n");
             }
-            if let Some(until) = &cut.spec.until {
+            if let Some(until) = fault.spec.until() {
                 text += &format!("until {until}, ");
             }
-            let at_most = if cut.spec.until.is_some() { "at most " } else { "" };
-            text += &format!("held for {at_most}{} s: {plan}", cut.spec.hold.duration().as_secs());
+            let at_most = if fault.spec.until().is_some() { "at most " } else { "" };
+            text += &format!("held for {at_most}{} s: {plan}", fault.spec.hold().duration().as_secs());
         }
         text += "\n";
     }

@@ -18,7 +18,7 @@ use super::healing::{self, HealReport, HostEnd};
 use super::journal::{Journal, Step};
 use super::keep::{KeepAlive, Kept};
 use super::kind::plan::DeedPlan;
-use super::life::{Committed, Life, LifeError, each};
+use super::life::{Committed, Life, LifeError, Planned as _, each};
 use super::mark::{Mark, Marks};
 use super::script;
 use super::shape::Edge;
@@ -119,6 +119,18 @@ impl Deed {
         let life = Life { remote, plan, journal };
         life.prepare().await?;
         Ok(Self { shared: Arc::new(Shared { life, marks, observed: Mutex::default() }) })
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &DeedPlan {
+        &self.shared.life.plan
+    }
+
+    /// How long it may take until it is seen.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.shared.life.plan.patience()
     }
 
     /// Makes the fault act, on all hosts at once.

@@ -55,6 +55,12 @@ impl Target {
         }
     }
 
+    /// Its addresses on data networks.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        self.known.iter().copied().filter(|a| self.blocks.iter().any(|b| b.contains(*a))).collect()
+    }
+
     fn of_family(&self, family: Family) -> impl Iterator<Item = Block> {
         self.blocks.iter().copied().filter(move |b| b.family() == family)
     }

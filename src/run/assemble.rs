@@ -4,17 +4,11 @@
 //! * Every selector of the scenario is resolved here, before anything is touched; one that matches nobody is an
 //!   error of the scenario.
 
-use std::time::Duration;
+use rackrift_checkers::facts::{ClientFacts, Expect, Facts, FaultFacts, PodsFacts, RackFacts, Takeover};
 
-use rackrift_checkers::facts::{
-    ClientFacts, Expect, Facts, FaultFacts, PodsFacts, RackFacts, Takeover, UntilFacts,
-};
-use rackrift_checkers::generate::Chance;
-
-use super::scenario::{CutSpec, FaultSpec, Scenario};
+use super::planned::PlannedFault;
+use super::scenario::{FaultSpec, Scenario};
 use super::schedule;
-use super::until::Until;
-use crate::fault::shape::{Edges, Shape};
 use crate::inventory::Inventory;
 use crate::inventory::selector::Selector;
 use crate::kube::flags::InForce;
@@ -31,26 +25,6 @@ pub struct Misfit {
     pub reason: String,
 }
 
-/// A fault that is to begin, with its selectors resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedCut {
-    /// As written, with the name that it has within the run.
-    pub spec: CutSpec,
-    /// How long to wait before it.
-    pub wait: Duration,
-    /// What its selectors draw from.
-    pub chance: Chance,
-    /// Components whose leaders its selectors name: who that is is asked when it begins, and the sets here are only
-    /// an example.
-    pub leaders: Vec<String>,
-    /// Nodes of the state that ends it, if it is one of nodes.
-    pub until_nodes: Vec<String>,
-    /// The two sets of hosts.
-    pub sets: (Vec<String>, Vec<String>),
-    /// What is cut.
-    pub edges: Edges,
-}
-
 /// A scenario with its selectors resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
@@ -59,89 +33,7 @@ pub struct Resolved {
     /// Hosts whose nodes must become Unknown.
     pub unknown: Vec<String>,
     /// The faults.
-    pub cuts: Vec<PlannedCut>,
-}
-
-/// In `between`, the second set: whoever is not in the first.
-const OTHERS: &str = "others";
-
-impl PlannedCut {
-    /// Resolves the selectors of a cut. `leader` says on which host the leader of a component is.
-    ///
-    /// # Errors
-    /// Why they do not fit.
-    fn resolve(
-        spec: CutSpec,
-        wait: Duration,
-        chance: Chance,
-        inventory: &Inventory,
-        leader: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, String> {
-        let mut draws = chance.clone();
-        let mut leaders = Vec::new();
-        let mut hosts = |text: &str| -> Result<Vec<String>, String> {
-            let selector: Selector = text.parse().map_err(|e| format!("{e}"))?;
-            leaders.extend(selector.leaders().map(str::to_owned));
-            let drawn = selector.draw(inventory, leader, &mut draws).map_err(|e| format!("{e}"))?;
-            Ok(drawn.into_iter().map(|h| h.name.clone()).collect())
-        };
-        let first = hosts(&spec.between.0)?;
-        let second = if spec.between.1 == OTHERS {
-            inventory.hosts().map(|h| h.name.clone()).filter(|h| !first.contains(h)).collect()
-        } else {
-            hosts(&spec.between.1)?
-        };
-        let until_nodes = match &spec.until {
-            Some(Until::NodesUnknown(text) | Until::NodesReady(text)) => {
-                let of =
-                    |h: String| inventory.host(&h).map_or_else(|| h.clone(), |h| h.node_name().to_owned());
-                hosts(text)?.into_iter().map(of).collect()
-            }
-            Some(Until::LeaseMoved(_)) | None => Vec::new(),
-        };
-        let sets = (first, second);
-        let shape = if spec.one_way {
-            Shape::OneWay { from: sets.0.clone(), to: sets.1.clone() }
-        } else {
-            Shape::RackSplit { a: sets.0.clone(), b: sets.1.clone() }
-        };
-        let edges = shape.edges().map_err(|e| e.to_string())?;
-        Ok(Self { spec, wait, chance, leaders, until_nodes, sets, edges })
-    }
-
-    /// The same cut, drawn again from the same chance, now that it is known who leads.
-    ///
-    /// # Errors
-    /// Why its selectors no longer fit.
-    pub fn with_leaders(
-        &self,
-        inventory: &Inventory,
-        leader: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, String> {
-        Self::resolve(self.spec.clone(), self.wait, self.chance.clone(), inventory, leader)
-    }
-
-    /// What the history's readers need to know of it.
-    #[must_use]
-    pub fn facts(&self, inventory: &Inventory) -> FaultFacts {
-        let (kind, sign) = if self.spec.one_way {
-            ("partition/one-way", "→ ✂")
-        } else {
-            ("partition/rack-split", "✂")
-        };
-        let (a, b) = (side_name(&self.sets.0, inventory), side_name(&self.sets.1, inventory));
-        FaultFacts {
-            id: self.spec.name.clone(),
-            kind: kind.to_owned(),
-            summary: format!("{a} {sign} {b}"),
-            edges: self.edges.iter().map(|e| (e.from.clone(), e.to.clone())).collect(),
-            isolated: isolated(self, inventory),
-            until: self.spec.until.as_ref().map(|until| UntilFacts {
-                state: until.to_string(),
-                longest: u64::try_from(self.spec.hold.duration().as_nanos()).unwrap_or(u64::MAX),
-            }),
-        }
-    }
+    pub faults: Vec<PlannedFault>,
 }
 
 /// Resolves a scenario's selectors and draws its faults; the same seed draws the same.
@@ -164,13 +56,18 @@ pub fn resolve(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<
         schedule::firings(scenario.schedule.as_ref(), &names, seed).map_err(|e| misfit(e.place, e.reason))?;
     // Any leader serves as an example: what is wrong with a selector is wrong before the first fault.
     let example = inventory.hosts().find(|h| h.has_role("control-plane")).map(|h| h.name.clone());
-    let mut cuts = Vec::new();
+    let mut faults = Vec::new();
     for firing in firings {
-        let FaultSpec::Cut(spec) = &scenario.faults[firing.fault];
-        let place = format!("faults, cut {}", spec.name);
-        let spec = CutSpec { name: firing.name, ..spec.clone() };
-        let cut = PlannedCut::resolve(spec, firing.wait, firing.chance, inventory, &|_| example.clone());
-        cuts.push(cut.map_err(|reason| misfit(&place, reason))?);
+        let spec = &scenario.faults[firing.fault];
+        let word = match spec {
+            FaultSpec::Cut(_) => "cut",
+            FaultSpec::Do(_) => "do",
+        };
+        let place = format!("faults, {word} {}", spec.name());
+        let spec = spec.named(firing.name);
+        let fault =
+            PlannedFault::resolve(spec, firing.wait, firing.chance, inventory, &|_| example.clone());
+        faults.push(fault.map_err(|reason| misfit(&place, reason))?);
     }
     let leaders_on = match &scenario.arrange.leaders {
         Some(l) => hosts("arrange, leaders, on", &l.on)?,
@@ -180,28 +77,11 @@ pub fn resolve(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<
         Some(text) => hosts("expect, unknown-nodes", text)?,
         None => Vec::new(),
     };
-    if !scenario.expect.takeovers.is_empty() && (cuts.is_empty() || leaders_on.is_empty()) {
+    if !scenario.expect.takeovers.is_empty() && (faults.is_empty() || leaders_on.is_empty()) {
         let reason = "a takeover needs a fault, and `arrange: leaders:` to say who led before".to_owned();
         return Err(misfit("expect, takeovers", reason));
     }
-    Ok(Resolved { leaders_on, unknown, cuts })
-}
-
-/// Hosts of a cut that end up on the side without a majority of etcd: those of both sides if none has it.
-#[must_use]
-pub fn isolated(cut: &PlannedCut, inventory: &Inventory) -> Vec<String> {
-    let etcd: Vec<&str> = inventory.hosts().filter(|h| h.has_role("etcd")).map(|h| h.name.as_str()).collect();
-    let members = |side: &[String]| etcd.iter().filter(|e| side.iter().any(|h| h == *e)).count();
-    // A member outside both sets is heard by both.
-    let outside = etcd.len() - members(&cut.sets.0) - members(&cut.sets.1);
-    let majority = etcd.len() / 2 + 1;
-    let mut lost = Vec::new();
-    for side in [&cut.sets.0, &cut.sets.1] {
-        if !etcd.is_empty() && members(side) + outside < majority {
-            lost.extend(side.iter().cloned());
-        }
-    }
-    lost
+    Ok(Resolved { leaders_on, unknown, faults })
 }
 
 /// What is known of a run before it starts.
@@ -228,7 +108,7 @@ pub fn facts(
     in_force: &InForce,
     opening: Opening,
 ) -> Facts {
-    let faults: Vec<FaultFacts> = resolved.cuts.iter().map(|cut| cut.facts(inventory)).collect();
+    let faults: Vec<FaultFacts> = resolved.faults.iter().map(|f| f.facts(inventory)).collect();
     let lost: Vec<&String> = faults.iter().flat_map(|f| &f.isolated).collect();
     let control: Vec<&str> =
         inventory.hosts().filter(|h| h.has_role("control-plane")).map(|h| h.name.as_str()).collect();
@@ -287,24 +167,6 @@ pub fn facts(
     }
 }
 
-/// A set of hosts in a few words: `rack a`, `rack b and rack witness`, or the hosts' names.
-fn side_name(hosts: &[String], inventory: &Inventory) -> String {
-    let mut left: Vec<&String> = hosts.iter().collect();
-    let mut words = Vec::new();
-    for rack in &inventory.racks {
-        if !rack.hosts.is_empty() && rack.hosts.iter().all(|h| hosts.contains(&h.name)) {
-            words.push(format!("rack {}", rack.name));
-            left.retain(|h| !rack.hosts.iter().any(|r| r.name == **h));
-        }
-    }
-    words.extend(left.into_iter().cloned());
-    match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -324,8 +186,8 @@ mod tests {
         Source { origin: "a scenario", text: &text }.parse().unwrap()
     }
 
-    fn cuts(faults: &str, seed: u64) -> Vec<PlannedCut> {
-        resolve(&scenario(faults), &lab(), seed).unwrap().cuts
+    fn cuts(faults: &str, seed: u64) -> Vec<PlannedFault> {
+        resolve(&scenario(faults), &lab(), seed).unwrap().faults
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod conductor;
 pub mod faults;
 pub mod library;
 pub mod lock;
+pub mod planned;
 pub mod recorder;
 pub mod scenario;
 pub mod schedule;

@@ -4,6 +4,7 @@
 //! * A scenario names code by id and selectors; it contains no shell.
 //! * Unknown fields, doubled fields and wrong types are refused with line and column.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::length::Length;
 use super::schedule::{Random, Repeat, Schedule};
 use super::until::Until;
+use crate::fault::kind::{Harm, What};
 
 /// One experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -91,6 +93,28 @@ pub struct Leases {
 pub enum FaultSpec {
     /// Hosts of two sets no longer hear each other.
     Cut(CutSpec),
+    /// Something is done to hosts themselves.
+    Do(DoSpec),
+}
+
+/// Something that is done to hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DoSpec {
+    /// Its name within the run.
+    pub name: String,
+    /// What is done.
+    pub what: What,
+    /// To which hosts, as a selector.
+    pub on: String,
+    /// How long it stays; with `until`, at most.
+    pub hold: Length,
+    /// The state that ends it.
+    #[serde(default)]
+    pub until: Option<Until>,
+    /// Harm that is meant: without it, what would take so much is refused.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub allow: BTreeSet<Harm>,
 }
 
 /// A partition between two sets of hosts.
@@ -115,15 +139,37 @@ impl FaultSpec {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        let Self::Cut(spec) = self;
-        &spec.name
+        match self {
+            Self::Cut(spec) => &spec.name,
+            Self::Do(spec) => &spec.name,
+        }
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(&self, name: String) -> Self {
+        match self.clone() {
+            Self::Cut(spec) => Self::Cut(CutSpec { name, ..spec }),
+            Self::Do(spec) => Self::Do(DoSpec { name, ..spec }),
+        }
     }
 
     /// How long it stays at most.
     #[must_use]
     pub const fn hold(&self) -> Length {
-        let Self::Cut(spec) = self;
-        spec.hold
+        match self {
+            Self::Cut(spec) => spec.hold,
+            Self::Do(spec) => spec.hold,
+        }
+    }
+
+    /// The state that ends it, if one does.
+    #[must_use]
+    pub const fn until(&self) -> Option<&Until> {
+        match self {
+            Self::Cut(spec) => spec.until.as_ref(),
+            Self::Do(spec) => spec.until.as_ref(),
+        }
     }
 }
 

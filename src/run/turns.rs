@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use rackrift_checkers::facts::{Facts, LeaseFacts};
 
 use super::arrange::{holder_host, read_lease};
-use super::assemble::PlannedCut;
 use super::conductor::{Order, RunError, Stage};
-use super::faults::{self, End, Held};
+use super::faults::{self, End, Held, NotPlanned};
+use super::planned::PlannedFault;
 use super::until::Awaited;
 use crate::fault::id::FaultId;
 use crate::fault::journal::Journal;
@@ -23,21 +23,21 @@ impl Stage<'_> {
         self.tell.now("baseline: watching an undisturbed lab", Some(scenario.baseline.duration()));
         self.stop.wait(scenario.baseline.duration(), &failed).await;
         let mut all = Held::default();
-        for (number, cut) in self.resolved.cuts.iter().enumerate() {
-            if !cut.wait.is_zero() {
-                self.tell.now(&format!("before {}", cut.spec.name), Some(cut.wait));
-                self.stop.wait(cut.wait, &failed).await;
+        for (number, fault) in self.resolved.faults.iter().enumerate() {
+            if !fault.wait.is_zero() {
+                self.tell.now(&format!("before {}", fault.spec.name()), Some(fault.wait));
+                self.stop.wait(fault.wait, &failed).await;
             }
             if self.stop.asked() || failed.is_cancelled() {
                 break;
             }
             if self.order.without_faults {
-                let hold = cut.spec.hold.duration();
-                self.tell.now(&format!("{} is left out, as asked", cut.spec.name), Some(hold));
+                let hold = fault.spec.hold().duration();
+                self.tell.now(&format!("{} is left out, as asked", fault.spec.name()), Some(hold));
                 self.stop.wait(hold, &failed).await;
                 continue;
             }
-            match self.turn(number, cut, facts).await? {
+            match self.turn(number, fault, facts).await? {
                 Ok(held) => all.add(held),
                 Err(trouble) => {
                     self.tell.say(&trouble);
@@ -52,45 +52,54 @@ impl Stage<'_> {
     async fn turn(
         &self,
         number: usize,
-        cut: &PlannedCut,
+        fault: &PlannedFault,
         facts: &mut Facts,
     ) -> Result<Result<Held, String>, RunError> {
         let Order { inventory, .. } = *self.order;
-        let refused = |reason: String| RunError::Refused { fault: cut.spec.name.clone(), reason };
-        let led = self.led(cut, &facts.leases).await.map_err(refused)?;
-        let cut = &match led {
-            None => cut.clone(),
-            Some(on) => cut.with_leaders(inventory, &|c| on.get(c).cloned()).map_err(refused)?,
+        let refused = |reason: String| RunError::Refused { fault: fault.spec.name().to_owned(), reason };
+        let led = self.led(fault, &facts.leases).await.map_err(refused)?;
+        let fault = &match led {
+            None => fault.clone(),
+            Some(on) => fault.with_leaders(inventory, &|c| on.get(c).cloned()).map_err(refused)?,
         };
-        facts.faults[number] = cut.facts(inventory);
+        facts.faults[number] = fault.facts(inventory);
         self.dir.write_facts(facts)?;
         let file_number = u16::try_from(number + 1).unwrap_or(u16::MAX);
         let id = FaultId::new(&self.tag, file_number).map_err(|e| refused(e.to_string()))?;
-        let plan = faults::plan(self.remote, inventory, cut, id).await.map_err(refused)?;
+        let plan = match faults::plan(self.remote, inventory, fault, id).await {
+            Ok(plan) => plan,
+            Err(NotPlanned::Refused(why)) => return Err(refused(why)),
+            Err(NotPlanned::Missing(why)) => {
+                self.tell.say(&format!("{} is skipped: {why}", fault.spec.name()));
+                facts.faults[number].skipped = Some(why);
+                self.dir.write_facts(facts)?;
+                return Ok(Ok(Held::default()));
+            }
+        };
         self.dir.write(&format!("plan-{file_number}.txt"), plan.to_string().as_bytes())?;
         let journal = Journal::open(&self.dir.file("journal.jsonl")).map_err(|e| refused(e.to_string()))?;
-        let state = match &cut.spec.until {
+        let state = match fault.spec.until() {
             None => None,
             Some(until) => {
-                let begun = Awaited::begin(until, cut.until_nodes.clone(), &facts.leases, self.servers).await;
+                let begun = Awaited::begin(until, fault.until_nodes.clone(), &facts.leases, self.servers).await;
                 Some((until.clone(), begun.map_err(refused)?))
             }
         };
-        let end = End { longest: cut.spec.hold.duration(), state };
+        let end = End { longest: fault.spec.hold().duration(), state };
         Ok(faults::hold(self.remote, plan, end, journal, self.recorder, self.stop, self.tell).await)
     }
 
-    /// On which host each leader is that the cut names; none if it names none.
+    /// On which host each leader is that the fault names; none if it names none.
     async fn led(
         &self,
-        cut: &PlannedCut,
+        fault: &PlannedFault,
         leases: &[LeaseFacts],
     ) -> Result<Option<BTreeMap<String, String>>, String> {
-        if cut.leaders.is_empty() {
+        if fault.leaders.is_empty() {
             return Ok(None);
         }
         let mut on = BTreeMap::new();
-        for component in &cut.leaders {
+        for component in &fault.leaders {
             // A component without a lease is told by the selector itself, which then finds no leader.
             if let Some(facts) = leases.iter().find(|l| l.component == *component) {
                 let lease = read_lease(self.servers, &facts.lease).await?;

@@ -282,7 +282,8 @@ pub struct FaultMark {
     pub fault: String,
     /// What happened.
     pub phase: FaultPhase,
-    /// The directed edge `[from, to]`: packets of `from` do not reach `to`. Absent: the whole fault.
+    /// The directed edge `[from, to]`: packets of `from` do not reach `to`; `[host, host]`: the host itself. Absent: the
+    /// whole fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge: Option<(String, String)>,
     /// A note, such as packet counters.

@@ -3,7 +3,7 @@
 //!
 //! A run whose fault was not in force proves nothing, whatever else it shows: `invalid`, never passed.
 
-use super::cut::{Cut, Edge};
+use super::cut::{Cut, Edge, name};
 use super::finding::{Finding, exhibit, witness};
 use super::index::Index;
 use super::takeover::Outcome;
@@ -46,13 +46,17 @@ fn expected_effects(index: &Index<'_>) -> Vec<String> {
 fn in_force(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
     let fault = cut.fault;
     let planned = cut.edges.len();
+    let (one, many) = cut.unit();
     let seen = planned - cut.unobserved().len();
     let finding =
         Finding::new(format!("fault-coverage/{}", fault.id), "The fault was in force", Class::Evidence)
-            .bound(format!("{} of {} directed edges", count(planned), count(planned)))
+            .bound(format!("{} of {} {many}", count(planned), count(planned)))
             .measured(format!("{} of {} seen in force", count(seen), count(planned)))
-            .checked(counted(planned, "directed edge", "directed edges"))
+            .checked(counted(planned, one, many))
             .evidence("probes and rule counters on both sides");
+    if let Some(why) = &fault.skipped {
+        return finding.skipped(format!("{} ({}) was left out: {why}", fault.id, fault.summary));
+    }
     let Some(asked) = cut.asked else {
         return finding.invalid(format!(
             "The fault {} ({}) was planned but never asked for: the run proves nothing.",
@@ -62,7 +66,7 @@ fn in_force(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
     let unobserved = cut.unobserved();
     if !unobserved.is_empty() {
         let sentence = format!(
-            "{} of {} directed edges of {} were never seen cut ({}): the fault did not bite, so the run proves nothing.",
+            "{} of {} {many} of {} were never seen in force ({}): the fault did not bite, so the run proves nothing.",
             count(unobserved.len()),
             count(planned),
             fault.id,
@@ -72,18 +76,17 @@ fn in_force(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
     }
     if let Some((edge, (from, to))) = first_hole(cut) {
         let sentence = format!(
-            "{} → {} was seen open again {}, {}: the cut had a hole, so the run proves nothing.",
-            edge.0,
-            edge.1,
+            "{} was seen free of the fault {}, {}: it had a hole, so the run proves nothing.",
+            name(edge.0, edge.1),
             index.moment(from.0),
-            to.map_or("and never seen cut after that".to_owned(), |to| format!(
+            to.map_or("and never seen in force after that".to_owned(), |to| format!(
                 "for up to {}",
                 length(to - from.0)
             ))
         );
         let shown = exhibit(
-            format!("{} → {}", edge.0, edge.1),
-            "seen open during the cut",
+            name(edge.0, edge.1),
+            "seen free of it during the fault",
             At::exactly(from.0),
             to.map(At::exactly),
             Some(from.1),
@@ -96,7 +99,7 @@ fn in_force(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
         && effect < complete
     {
         return finding.invalid(format!(
-            "{what} {}, before every edge had been seen cut ({}): the effect cannot be laid to the fault.",
+            "{what} {}, before all of the fault had been seen in force ({}): the effect cannot be laid to the fault.",
             index.moment(effect),
             index.moment(complete)
         ));
@@ -104,8 +107,8 @@ fn in_force(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
     let unseen = longest_unseen(cut, index.end);
     let finding = finding.value(complete - asked.min(complete));
     finding.pass(format!(
-        "All {} directed edges of {} were in force within {} of the command and seen so by probes within {}; \
-         none was seen open until the heal, and none went unprobed for more than {}.",
+        "All {} {many} of {} were in force within {} of the command and seen so by probes within {}; \
+         none was seen free of it until the heal, and none went unprobed for more than {}.",
         count(planned),
         fault.summary,
         length(applied.saturating_sub(asked)),
@@ -123,7 +126,7 @@ fn unseen_witness(cut: &Cut<'_>, sentence: &str) -> crate::verdict::Witness {
                 (None, _) => "the answer was lost, and no probe saw an effect",
             };
             let from = At::exactly(edge.applied.or(edge.asked).or(cut.asked).unwrap_or(0));
-            exhibit(format!("{a} → {b}"), what, from, None, None)
+            exhibit(name(a, b), what, from, None, None)
         });
     witness("fault-not-observed", sentence, shown.collect())
 }
@@ -169,18 +172,22 @@ fn longest_unseen(cut: &Cut<'_>, end: Nanos) -> Nanos {
 
 fn healed(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
     let planned = cut.edges.len();
+    let (one, many) = cut.unit();
     let open: Vec<String> = cut
         .edges
         .iter()
         .filter(|(_, edge)| edge.healed.is_none())
-        .map(|((a, b), _)| format!("{a} → {b}"))
+        .map(|((a, b), _)| name(a, b))
         .collect();
     let finding =
         Finding::new(format!("fault-healed/{}", cut.fault.id), "The fault was healed", Class::Evidence)
-            .bound(format!("{} of {} directed edges", count(planned), count(planned)))
+            .bound(format!("{} of {} {many}", count(planned), count(planned)))
             .measured(format!("{} of {} seen healed", count(planned - open.len()), count(planned)))
-            .checked(counted(planned, "directed edge", "directed edges"))
+            .checked(counted(planned, one, many))
             .evidence("probes on both sides");
+    if cut.fault.skipped.is_some() {
+        return finding.skipped("There was nothing to heal: the fault was left out.");
+    }
     if cut.asked.is_none() {
         return finding.invalid("There was nothing to heal: the fault was never asked for.");
     }
@@ -188,17 +195,17 @@ fn healed(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
         let what = if cut.healing.is_none() {
             "Healing was never asked for"
         } else {
-            "Not every edge was seen healed"
+            "Not all of it was seen healed"
         };
         return finding.unknown(format!(
-            "{what}: whether {} still cuts {} is not known. Look with `rackrift heal`.",
+            "{what}: whether {} still acts on {} is not known. Look with `rackrift heal`.",
             cut.fault.id,
             short_list(&open, 3)
         ));
     };
     let took = healed.saturating_sub(healing);
     finding.value(took).pass(format!(
-        "Every edge was seen open again within {} of the undo, {}.",
+        "All of it was seen healed within {} of the undo, {}.",
         length(took),
         index.moment(healed)
     ))

@@ -76,10 +76,19 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Edges of which no probe ever saw the effect, as `m1 → m2`.
+    /// Edges of which no probe ever saw the effect, as [`name`] has them.
     pub(super) fn unobserved(&self) -> Vec<String> {
         let unseen = self.edges.iter().filter(|(_, edge)| edge.observed.is_empty());
-        unseen.map(|((a, b), _)| format!("{a} → {b}")).collect()
+        unseen.map(|((a, b), _)| name(a, b)).collect()
+    }
+
+    /// What its edges are called, one and many: hosts, if it is done to hosts themselves.
+    pub(super) fn unit(&self) -> (&'static str, &'static str) {
+        if !self.edges.is_empty() && self.edges.keys().all(|(from, to)| from == to) {
+            ("host", "hosts")
+        } else {
+            ("directed edge", "directed edges")
+        }
     }
 
     /// Whether each planned edge was seen in force.
@@ -94,6 +103,11 @@ impl<'a> Cut<'a> {
             .map(|edge| edge.observed.first().copied())
             .max_by_key(|t| t.unwrap_or(Nanos::MAX))?
     }
+}
+
+/// An edge as `m1 → m2`; a host to which something is done by its name.
+pub(super) fn name(from: &str, to: &str) -> String {
+    if from == to { from.to_owned() } else { format!("{from} → {to}") }
 }
 
 impl Edge {

@@ -80,6 +80,11 @@ impl Finding {
         self.say(Verdict::Unknown, sentence)
     }
 
+    /// `skipped`: the lab lacks what the check needs.
+    pub(super) fn skipped(self, sentence: impl Into<String>) -> CheckResult {
+        self.say(Verdict::Skipped, sentence)
+    }
+
     /// `invalid`: what the check needs did not happen.
     pub(super) fn invalid(self, sentence: impl Into<String>) -> CheckResult {
         self.say(Verdict::Invalid, sentence)

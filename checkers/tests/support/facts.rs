@@ -93,6 +93,7 @@ pub(crate) fn facts(plan: &Plan) -> Facts {
             edges: edges(),
             isolated: RACK_A.iter().map(|h| (*h).to_owned()).collect(),
             until: None,
+            skipped: None,
         }],
         pods: vec![
             pods("lab/web", "Deployment", 2),
