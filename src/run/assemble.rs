@@ -171,6 +171,7 @@ pub fn facts(
 mod tests {
     use std::path::Path;
 
+    use super::super::planned::Act;
     use super::*;
     use crate::inventory::parse;
     use crate::yaml::Source;
@@ -186,6 +187,14 @@ mod tests {
         Source { origin: "a scenario", text: &text }.parse().unwrap()
     }
 
+    /// Sets and edges of a cut.
+    fn parts(fault: &PlannedFault) -> (&[String], &[String], usize) {
+        match &fault.act {
+            Act::Cut { sets, edges } => (&sets.0, &sets.1, edges.len()),
+            Act::Do { .. } => panic!("{fault:?} is no cut"),
+        }
+    }
+
     fn cuts(faults: &str, seed: u64) -> Vec<PlannedFault> {
         resolve(&scenario(faults), &lab(), seed).unwrap().faults
     }
@@ -196,11 +205,11 @@ mod tests {
                       schedule: {random: {times: 30, gap: [1s, 2s]}}";
         let drawn = cuts(faults, 3);
         assert_eq!(drawn, cuts(faults, 3));
-        let alone: std::collections::BTreeSet<&String> = drawn.iter().map(|c| &c.sets.0[0]).collect();
+        let alone: std::collections::BTreeSet<&String> = drawn.iter().map(|c| &parts(c).0[0]).collect();
         assert_eq!(alone.len(), 3, "each member is drawn at some time: {alone:?}");
         for cut in &drawn {
-            assert_eq!((cut.sets.0.len(), cut.sets.1.len()), (1, 7));
-            assert_eq!(cut.edges.len(), 14);
+            let (first, second, edges) = parts(cut);
+            assert_eq!((first.len(), second.len(), edges), (1, 7, 14));
         }
     }
 
@@ -210,8 +219,8 @@ mod tests {
             &cuts("faults: [{cut: {name: c, between: ['leader:kube-scheduler', others], hold: 5s}}]", 1)[0];
         assert_eq!(cut.leaders, ["kube-scheduler"]);
         let now = cut.with_leaders(&lab(), &|c| (c == "kube-scheduler").then(|| "m2".to_owned())).unwrap();
-        assert_eq!(now.sets.0, ["m2"]);
-        assert!(!now.sets.1.contains(&"m2".to_owned()));
+        assert_eq!(parts(&now).0, ["m2"]);
+        assert!(!parts(&now).1.contains(&"m2".to_owned()));
         let nobody = cut.with_leaders(&lab(), &|_| None).unwrap_err();
         assert!(nobody.contains("nobody is known to lead kube-scheduler"), "{nobody}");
     }

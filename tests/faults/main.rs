@@ -6,6 +6,7 @@ mod crowd;
 mod dead_man;
 mod heal;
 mod kills;
+mod kinds;
 mod life;
 mod safety;
 mod support;
