@@ -128,7 +128,7 @@ async fn if_one_host_fails_to_commit_all_are_healed() {
     let cut = bench.prepare(bench.plan(&bench.request(1, &two())).await).await;
     bench.lab.mishap("m2", Stage::Commit, Mishap::NoIptables);
     let error = cut.commit().await.unwrap_err();
-    insta::assert_snapshot!(without_line(&error), @"fault rack-split-1 could not be committed: m2: the rules were not taken by iptables-nft/raw iptables-nft/mangle ip6tables-nft/raw ip6tables-nft/mangle (/bin/sh: N: ip6tables-nft: Permission denied); nothing is left on m1, m2");
+    insta::assert_snapshot!(without_line(&error), @"fault rack-split-1 could not be committed: m2: it did not take effect: iptables-nft/raw iptables-nft/mangle ip6tables-nft/raw ip6tables-nft/mangle (/bin/sh: N: ip6tables-nft: Permission denied); nothing is left on m1, m2");
     assert_eq!(bench.all_rules(), before);
     assert!(matrix(&bench.lab).values().all(|heard| *heard));
 }

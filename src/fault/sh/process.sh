@@ -23,7 +23,9 @@ rr_find() {
         [ -n "$rr_when" ] && echo "$rr_pid $rr_when"
     done
 }
-# rr_same PID START: whether that process still lives.
+# rr_same PID START: whether that process still lives; one that only waits for its parent does not.
 rr_same() {
-    [ -d "/proc/$1" ] && [ "$(rr_began "$1")" = "$2" ]
+    [ "$(rr_began "$1")" = "$2" ] || return 1
+    case $(rr_stat "$1") in Z* | X*) return 1 ;; esac
+    return 0
 }
