@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use super::{Failure, anomalies};
 use crate::cli::{self, Cli, Generated};
+use crate::fault::kind::catalogue;
 use crate::inventory::file::InventoryFile;
 use crate::run::scenario::{Scenario, Suite};
 
@@ -42,6 +43,18 @@ fn named(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
     written.map_err(|e| Failure::harness(format!("failed to write to standard output: {e}")))
 }
 
+/// The page on faults with the table of kinds as the catalogue has it.
+fn with_kinds(page: &str) -> String {
+    const BEGIN: &str = "<!-- kinds: written by `rackrift generate files` -->\n";
+    const END: &str = "<!-- end of kinds -->\n";
+    match (page.split_once(BEGIN), page.split_once(END)) {
+        (Some((before, _)), Some((_, after))) => {
+            format!("{before}{BEGIN}{}{END}{after}", catalogue::table())
+        }
+        _ => page.to_owned(),
+    }
+}
+
 /// The generated files of the source tree: path and content.
 ///
 /// # Errors
@@ -60,6 +73,7 @@ pub fn generated() -> Result<Vec<(&'static str, String)>, Failure> {
         ("docs/verdict.schema.json", json::<rackrift_checkers::verdict::RunVerdict>()?),
         ("docs/run.schema.json", json::<rackrift_checkers::facts::Facts>()?),
         ("docs/anomalies.md", anomalies::document()?),
+        ("docs/faults.md", with_kinds(include_str!("../../docs/faults.md"))),
     ])
 }
 

@@ -17,6 +17,7 @@ use crate::host::remote::{Remote, Script};
 use crate::inventory::Inventory;
 
 const HEAL: &str = include_str!("sh/heal.sh");
+const HEAL_HOSTS: &str = include_str!("sh/heal-hosts.sh");
 
 /// How long a host may take: each of several undo scripts may wait for the lock of iptables.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -94,7 +95,8 @@ pub async fn heal(remote: &Arc<dyn Remote>, inventory: &Inventory) -> Report {
 
 /// Heals hosts whose faults keep their files below `run_dir`.
 pub async fn heal_hosts(remote: &Arc<dyn Remote>, hosts: &[String], run_dir: &str) -> Report {
-    let body = script::over_tools(&format!("root={}\n", quoted(run_dir)), HEAL);
+    let heal = HEAL.replace("@HOSTS@\n", HEAL_HOSTS);
+    let body = script::over_tools(&format!("root={}\n", quoted(run_dir)), &heal);
     let scripts = hosts.iter().map(|h| (h.clone(), Script::new(body.clone()).limit(LIMIT))).collect();
     let outcomes = script::on_each(remote, scripts).await;
     let hosts = outcomes

@@ -140,10 +140,7 @@ impl<P: Planned> Life<P> {
 }
 
 /// A script for each host of the plan.
-pub(super) fn each(
-    plan: &dyn Planned,
-    body: impl Fn(&Envelope<'_>) -> String,
-) -> BTreeMap<String, Script> {
+pub(super) fn each(plan: &dyn Planned, body: impl Fn(&Envelope<'_>) -> String) -> BTreeMap<String, Script> {
     let of = |host: &str| Script::new(body(&plan.envelope(host))).limit(SCRIPT_LIMIT);
     plan.hosts().into_iter().map(|host| (host.to_owned(), of(host))).collect()
 }

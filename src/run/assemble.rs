@@ -65,8 +65,7 @@ pub fn resolve(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<
         };
         let place = format!("faults, {word} {}", spec.name());
         let spec = spec.named(firing.name);
-        let fault =
-            PlannedFault::resolve(spec, firing.wait, firing.chance, inventory, &|_| example.clone());
+        let fault = PlannedFault::resolve(spec, firing.wait, firing.chance, inventory, &|_| example.clone());
         faults.push(fault.map_err(|reason| misfit(&place, reason))?);
     }
     let leaders_on = match &scenario.arrange.leaders {

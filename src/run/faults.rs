@@ -24,8 +24,8 @@ use crate::fault::healing::HealReport;
 use crate::fault::id::FaultId;
 use crate::fault::journal::Journal;
 use crate::fault::keep::KeepAlive;
-use crate::fault::kind::plan::{self as deed, DeedPlan};
 use crate::fault::kind::What;
+use crate::fault::kind::plan::{self as deed, DeedPlan};
 use crate::fault::life::{Committed, LifeError};
 use crate::fault::mark::{Mark, Marks};
 use crate::fault::plan::{Plan, RUN_DIR, Request, Sides, Target};
@@ -258,7 +258,9 @@ pub async fn hold(
     tell: &dyn Tell,
 ) -> Result<Held, String> {
     let (hosts, name, meanwhile): (Vec<String>, _, _) = match &plan {
-        Planned::Cut(p) => (p.hosts.keys().cloned().collect(), p.name.clone(), "the racks are apart".to_owned()),
+        Planned::Cut(p) => {
+            (p.hosts.keys().cloned().collect(), p.name.clone(), "the racks are apart".to_owned())
+        }
         Planned::Do(p) => (p.hosts.keys().cloned().collect(), p.name.clone(), p.what.summary()),
     };
     let (marks, scribe) = scribe(recorder);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::length::Length;
 use super::schedule::{Random, Repeat, Schedule};
 use super::until::Until;
 use crate::fault::kind::{Harm, What};
+use crate::length::Length;
 
 /// One experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

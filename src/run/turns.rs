@@ -81,7 +81,8 @@ impl Stage<'_> {
         let state = match fault.spec.until() {
             None => None,
             Some(until) => {
-                let begun = Awaited::begin(until, fault.until_nodes.clone(), &facts.leases, self.servers).await;
+                let begun =
+                    Awaited::begin(until, fault.until_nodes.clone(), &facts.leases, self.servers).await;
                 Some((until.clone(), begun.map_err(refused)?))
             }
         };

@@ -8,6 +8,7 @@ use rackrift::fault::shape::Shape;
 
 async fn heal(bench: &Bench, host: &str) -> Healed {
     let folder = bench.lab.run_dir(host).display().to_string();
+    let _alone = crate::kinds::machine().await;
     heal_hosts(&bench.remote, &names(&[host]), &folder).await.hosts.remove(host).unwrap()
 }
 

@@ -15,6 +15,14 @@ use rackrift_checkers::history::FaultPhase;
 use crate::bench::Bench;
 use crate::support::namespaces::until;
 
+/// Files in /dev/shm and /var/lib are the machine's, not a namespace's: a heal for one test would take those of another.
+static MACHINE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Held while nobody else heals, or has such files.
+pub(crate) async fn machine() -> tokio::sync::MutexGuard<'static, ()> {
+    MACHINE.lock().await
+}
+
 const SOON: Duration = Duration::from_secs(12);
 
 fn what(text: &str) -> What {
@@ -119,6 +127,7 @@ async fn a_paused_program_stands_still_until_the_heal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_dead_man_and_a_heal_without_a_run_wake_what_is_paused() {
+    let _alone = machine().await;
     let bench = Bench::new(&["m1"]);
     let name = format!("rr-deadman-{}", std::process::id());
     let program = Program::start(bench.folder.path(), &name);
@@ -207,10 +216,12 @@ async fn a_link_that_was_down_has_its_addresses_and_routes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_is_filled_but_for_its_reserve_and_memory_and_processors_are_taken() {
+    let _alone = machine().await;
     let mut bench = Bench::new(&["m1"]);
     let disk = bench.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=96m", "rackrift-test"]).arg(&disk).status();
+    let mount =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=96m", "rackrift-test"]).arg(&disk).status();
     assert!(mount.unwrap().success());
     let text = format!("fill: {{path: {}, leave: 20MiB}}", disk.display());
     let filled = bench.deed(&text, &["m1"], &[]).await;
@@ -233,6 +244,36 @@ async fn a_disk_is_filled_but_for_its_reserve_and_memory_and_processors_are_take
     assert_eq!(loops.count(), 2);
     bench.healed(busy).await;
     assert!(until(SOON, || bench.lab.processes("m1").is_empty()).await);
+}
+
+/// As after a crash of host and controller: no folder, no journal, only what carries our name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_heal_finds_qdiscs_and_files_that_no_folder_tells_of() {
+    let _alone = machine().await;
+    let bench = Bench::new(&["m1", "m2"]);
+    let before = bench.lab.on("m1", "tc qdisc show");
+    let dir = bench.lab.run_dir("m1");
+    let held = bench.folder.path().join(".rackrift-lost-1.fill");
+    drop(bench.deed("traffic: {to: 'host:m2', rate: 256kbit}", &["m1"], &["m2"]).await);
+    std::fs::remove_dir_all(&dir).unwrap();
+    std::fs::create_dir_all("/var/lib/rackrift").unwrap();
+    std::fs::write(&held, "x").unwrap();
+    std::fs::write("/var/lib/rackrift/lost-1.fill", format!("{}\n", held.display())).unwrap();
+    std::fs::write("/dev/shm/rackrift-lost-1", "x").unwrap();
+    let heal = || async {
+        let dir = dir.display().to_string();
+        rackrift::fault::heal::heal_hosts(&bench.remote, &["m1".to_owned()], &dir).await
+    };
+    let report = heal().await;
+    assert!(report.clean(), "{report}");
+    let found = report.hosts["m1"].found.join(", ");
+    for what in ["qdisc 5b00: on eth0", ".rackrift-lost-1.fill", "/dev/shm/rackrift-lost-1"] {
+        assert!(found.contains(what), "{found}");
+    }
+    assert!(!held.exists() && !Path::new("/var/lib/rackrift/lost-1.fill").exists());
+    assert_eq!(bench.lab.on("m1", "tc qdisc show"), before);
+    let again = heal().await;
+    assert!(again.clean() && !again.removed_something(), "{again}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

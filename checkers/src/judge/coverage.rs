@@ -173,12 +173,8 @@ fn longest_unseen(cut: &Cut<'_>, end: Nanos) -> Nanos {
 fn healed(index: &Index<'_>, cut: &Cut<'_>) -> CheckResult {
     let planned = cut.edges.len();
     let (one, many) = cut.unit();
-    let open: Vec<String> = cut
-        .edges
-        .iter()
-        .filter(|(_, edge)| edge.healed.is_none())
-        .map(|((a, b), _)| name(a, b))
-        .collect();
+    let open: Vec<String> =
+        cut.edges.iter().filter(|(_, edge)| edge.healed.is_none()).map(|((a, b), _)| name(a, b)).collect();
     let finding =
         Finding::new(format!("fault-healed/{}", cut.fault.id), "The fault was healed", Class::Evidence)
             .bound(format!("{} of {} {many}", count(planned), count(planned)))

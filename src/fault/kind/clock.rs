@@ -92,7 +92,8 @@ impl Clock {
     pub(super) fn lines(&self, ground: &Ground<'_>) -> Result<Lines, No> {
         if script::value(ground.scouted, "own") != Some("yes") {
             return Err(No::Refused(
-                "it is a container, or not run by systemd: its clock may be that of other machines too".to_owned(),
+                "it is a container, or not run by systemd: its clock may be that of other machines too"
+                    .to_owned(),
             ));
         }
         let daemons = script::value(ground.scouted, "daemons").unwrap_or_default().trim();

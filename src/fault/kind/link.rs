@@ -53,7 +53,10 @@ done
         let devices: Vec<&str> =
             script::value(ground.scouted, "devices").unwrap_or_default().split_whitespace().collect();
         if !devices.contains(&device.as_str()) {
-            return Err(No::Refused(format!("there is no device {device}; there are: {}", devices.join(", "))));
+            return Err(No::Refused(format!(
+                "there is no device {device}; there are: {}",
+                devices.join(", ")
+            )));
         }
         if script::pairs(ground.scouted).any(|(key, value)| key == "way" && value == device.as_str()) {
             return Err(No::Refused(format!(

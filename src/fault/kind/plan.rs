@@ -273,14 +273,7 @@ impl Planned for DeedPlan {
 impl fmt::Display for DeedPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.hosts.keys().map(String::as_str).collect();
-        writeln!(
-            f,
-            "fault {} ({}): {} on {}",
-            self.name,
-            self.id,
-            self.what.summary(),
-            names.join(", ")
-        )?;
+        writeln!(f, "fault {} ({}): {} on {}", self.name, self.id, self.what.summary(), names.join(", "))?;
         writeln!(f, "a host that hears nothing of its controller for {} s undoes it by itself", self.ttl_s)?;
         for (host, deed) in &self.hosts {
             for note in &deed.notes {

@@ -104,7 +104,8 @@ rr_burning() {
 for rr_pid in $(rr_burning); do kill -KILL "$rr_pid" 2>/dev/null; done
 "#
         .to_owned(),
-        left: "for rr_pid in $(rr_burning); do echo \"the loop with pid $rr_pid still runs\"; done\n".to_owned(),
+        left: "for rr_pid in $(rr_burning); do echo \"the loop with pid $rr_pid still runs\"; done\n"
+            .to_owned(),
         look: format!(
             r#"rr_count=0
 if [ -e "$dir/burners" ]; then

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{Link, Process, Service, StaticPod, What};
 
 /// Harm that a scenario has to name before it may be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Harm {
     /// Fewer than a majority of etcd's members go on: the cluster can no longer be written.

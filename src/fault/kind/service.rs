@@ -130,9 +130,7 @@ impl StaticPod {
         let here = format!("{MANIFESTS}/{name}.yaml");
         let away = format!("{}/rackrift-{}.{name}.yaml", MANIFESTS.trim_end_matches("/manifests"), ground.id);
         Ok(Lines {
-            commit: format!(
-                "[ -f {away} ] || mv {here} {away} || bad=\"$bad {here} could not be moved;\"\n"
-            ),
+            commit: format!("[ -f {away} ] || mv {here} {away} || bad=\"$bad {here} could not be moved;\"\n"),
             undo: format!(
                 "if [ -f {away} ]; then if [ -e {here} ]; then rm -f {away}; else mv {away} {here}; fi; fi\n"
             ),

@@ -176,7 +176,8 @@ impl Traffic {
                 peers.join(" ")
             )
         } else {
-            "ip -o addr show scope global 2>/dev/null | while read -r _ rr_d _; do echo \"$rr_d\"; done".to_owned()
+            "ip -o addr show scope global 2>/dev/null | while read -r _ rr_d _; do echo \"$rr_d\"; done"
+                .to_owned()
         };
         format!(
             r#"{TRAFFIC}command -v tc >/dev/null 2>&1 && echo tc=yes
@@ -210,7 +211,9 @@ done
         for (device, root) in devices {
             // `qdisc KIND HANDLE root ...`; what the kernel put there by itself has the handle 0.
             if root.split(' ').nth(2) != Some("0:") {
-                return Err(No::Refused(format!("{device} has a qdisc of its own ({root}); it is left alone")));
+                return Err(No::Refused(format!(
+                    "{device} has a qdisc of its own ({root}); it is left alone"
+                )));
             }
             self.device(device, ground, &mut lines);
         }
@@ -246,13 +249,13 @@ done
             "if ! rr_ours {device}; then\n    echo {device} >>\"$dir/devices\"\n    {} || bad=\"$bad tc on {device};\"\nfi\n",
             steps.iter().map(|s| format!("tc {s}")).collect::<Vec<_>>().join(" &&\n        ")
         );
-        let _ = write!(
+        let _ = writeln!(
             lines.undo,
-            "if grep -qx {device} \"$dir/devices\" 2>/dev/null && rr_ours {device}; then tc qdisc del dev {device} root handle 5b00:; fi\n"
+            "if grep -qx {device} \"$dir/devices\" 2>/dev/null && rr_ours {device}; then tc qdisc del dev {device} root handle 5b00:; fi"
         );
-        let _ = write!(
+        let _ = writeln!(
             lines.left,
-            "if grep -qx {device} \"$dir/devices\" 2>/dev/null && rr_ours {device}; then echo 'the qdisc on {device} is still there'; fi\n"
+            "if grep -qx {device} \"$dir/devices\" 2>/dev/null && rr_ours {device}; then echo 'the qdisc on {device} is still there'; fi"
         );
         let probe = ground.peers.first().map_or_else(String::new, |peer| {
             let six = if peer.is_ipv6() { " -6" } else { "" };
@@ -293,7 +296,11 @@ fi
         };
         for address in addresses {
             let v6 = address.is_ipv6();
-            let one = if v6 { format!("match ip6 dst {address}/128") } else { format!("match ip dst {address}/32") };
+            let one = if v6 {
+                format!("match ip6 dst {address}/128")
+            } else {
+                format!("match ip dst {address}/32")
+            };
             for port in if class == 1 { vec![String::new()] } else { ports(v6) } {
                 add(v6, format!("{one}{port}"));
             }
@@ -326,7 +333,9 @@ fn no_netem(os: &str, kernel: &str) -> String {
     let package = match os {
         "debian" => format!("linux-image-{kernel} (not the cloud flavour without modules)"),
         "ubuntu" => format!("linux-modules-extra-{kernel}"),
-        "rhel" | "centos" | "rocky" | "almalinux" | "fedora" | "ol" => format!("kernel-modules-extra-{kernel}"),
+        "rhel" | "centos" | "rocky" | "almalinux" | "fedora" | "ol" => {
+            format!("kernel-modules-extra-{kernel}")
+        }
         _ => "the package with the extra modules of this kernel".to_owned(),
     };
     format!("the kernel {kernel} has no sch_netem; it comes with {package}")

@@ -54,6 +54,7 @@ if [ -n "$rr_stubborn" ] && [ -z "$rr_any" ]; then
     echo 'left=an undo script failed, and there is no iptables to look with'
     rr_bad=1
 fi
+@HOSTS@
 # Only now the folders: they hold the undo script and keep the dead-man's switch running, which must go on trying
 # as long as a rule may stand.
 for rr_dir in "$root"/*/; do
