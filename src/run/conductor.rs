@@ -282,6 +282,10 @@ impl Stage<'_> {
             if let Some(missing) = missing {
                 self.tell.say(&format!("not settled after {} s: {missing}", limit.as_secs()));
             }
+            if let Some(linger) = scenario.linger {
+                self.tell.now("watching on", Some(linger.duration()));
+                self.stop.wait(linger.duration(), &self.recorder.failed()).await;
+            }
         }
         self.tell.now("final reads", Some(COLLECT));
         if let Some(load) = load {

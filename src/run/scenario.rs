@@ -39,6 +39,9 @@ pub struct Scenario {
     pub schedule: Option<Schedule>,
     /// Longest wait for convergence after the last heal; also the bound of the convergence check.
     pub settle: Length,
+    /// How long to watch on after that: a process that was paused may need a while to notice what it lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linger: Option<Length>,
     /// What must be seen.
     #[serde(default)]
     pub expect: ExpectSpec,
@@ -223,6 +226,8 @@ impl Scenario {
                 holds().max().unwrap_or_default().saturating_add(gap.1.duration()).saturating_mul(*times)
             }
         };
-        faults.saturating_add(self.baseline.duration()).saturating_add(self.settle.duration())
+        let linger = self.linger.map_or(Duration::ZERO, Length::duration);
+        let watched = self.baseline.duration().saturating_add(self.settle.duration()).saturating_add(linger);
+        faults.saturating_add(watched)
     }
 }
