@@ -10,6 +10,7 @@ use super::{Failure, anomalies};
 use crate::cli::{self, Cli, Generated};
 use crate::fault::kind::catalogue;
 use crate::inventory::file::InventoryFile;
+use crate::run::cuts;
 use crate::run::scenario::{Scenario, Suite};
 
 /// Prints a shell's completions, the man page or a history; `files` writes the tree's generated files below `.`.
@@ -43,16 +44,17 @@ fn named(what: &str, out: &mut dyn Write) -> Result<(), Failure> {
     written.map_err(|e| Failure::harness(format!("failed to write to standard output: {e}")))
 }
 
-/// The page on faults with the table of kinds as the catalogue has it.
-fn with_kinds(page: &str) -> String {
-    const BEGIN: &str = "<!-- kinds: written by `rackrift generate files` -->\n";
-    const END: &str = "<!-- end of kinds -->\n";
-    match (page.split_once(BEGIN), page.split_once(END)) {
-        (Some((before, _)), Some((_, after))) => {
-            format!("{before}{BEGIN}{}{END}{after}", catalogue::table())
+/// The page on faults with its tables as the catalogues have them.
+fn with_tables(page: &str) -> String {
+    let tables = [("shapes", cuts::shapes()), ("packets", cuts::packets()), ("kinds", catalogue::table())];
+    tables.iter().fold(page.to_owned(), |page, (name, table)| {
+        let begin = format!("<!-- {name}: written by `rackrift generate files` -->\n");
+        let end = format!("<!-- end of {name} -->\n");
+        match (page.split_once(&begin), page.split_once(&end)) {
+            (Some((before, _)), Some((_, after))) => format!("{before}{begin}{table}{end}{after}"),
+            _ => page,
         }
-        _ => page.to_owned(),
-    }
+    })
 }
 
 /// The generated files of the source tree: path and content.
@@ -73,7 +75,7 @@ pub fn generated() -> Result<Vec<(&'static str, String)>, Failure> {
         ("docs/verdict.schema.json", json::<rackrift_checkers::verdict::RunVerdict>()?),
         ("docs/run.schema.json", json::<rackrift_checkers::facts::Facts>()?),
         ("docs/anomalies.md", anomalies::document()?),
-        ("docs/faults.md", with_kinds(include_str!("../../docs/faults.md"))),
+        ("docs/faults.md", with_tables(include_str!("../../docs/faults.md"))),
     ])
 }
 

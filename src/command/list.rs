@@ -7,6 +7,8 @@ use tabled::settings::object::Columns;
 use tabled::settings::{Modify, Style, Width};
 
 use crate::cli::Listed;
+use crate::fault::kind::catalogue::KINDS;
+use crate::run::cuts::SHAPES;
 use crate::run::library;
 
 /// Prints what there is.
@@ -23,9 +25,12 @@ pub fn list(what: Listed, out: &mut dyn Write) -> io::Result<()> {
             }
         }
         Listed::Faults => {
-            table.push_record(["kind", "shape", "what it does"]);
-            for (shape, what) in FAULTS {
-                table.push_record(["partition", shape, what]);
+            table.push_record(["kind", "written", "what it does"]);
+            for shape in SHAPES {
+                table.push_record([format!("partition/{}", shape.name).as_str(), shape.written, shape.does]);
+            }
+            for kind in KINDS {
+                table.push_record([kind.name, kind.written, kind.does]);
             }
         }
         Listed::Checks => {
@@ -39,12 +44,6 @@ pub fn list(what: Listed, out: &mut dyn Write) -> io::Result<()> {
     table.with(Style::sharp()).with(Modify::new(Columns::last()).with(Width::wrap(76).keep_words(true)));
     writeln!(out, "{table}")
 }
-
-/// What a scenario can ask for today.
-const FAULTS: [(&str, &str); 2] = [
-    ("rack-split", "two sets of hosts no longer hear each other, v4 and v6, all data addresses"),
-    ("one-way", "packets of one set no longer reach the other; TCP and ping fail both ways, UDP goes back"),
-];
 
 /// The checks of a run, as the judge names them.
 const CHECKS: [(&str, &str, &str); 20] = [

@@ -183,5 +183,5 @@ fn is_of(question: &Question, edge: &Edge) -> bool {
 }
 
 fn touches(plan: &super::plan::Plan, question: &Question) -> bool {
-    !plan.answered(&question.from, &question.to)
+    !plan.answered(&question.from, &question.to, question.method)
 }

@@ -28,22 +28,13 @@ pub struct BadId(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// Packets that come to the host: dropped by source, in `raw` PREROUTING.
+    /// Packets that come to the host: taken by source.
     In,
-    /// Packets that leave it or that it forwards: dropped by destination, in `mangle` POSTROUTING.
+    /// Packets that leave it or that it forwards: taken by destination.
     Out,
 }
 
 impl Way {
-    /// Table and built-in chain of that way.
-    #[must_use]
-    pub const fn hook(self) -> (&'static str, &'static str) {
-        match self {
-            Self::In => ("raw", "PREROUTING"),
-            Self::Out => ("mangle", "POSTROUTING"),
-        }
-    }
-
     /// The match for the peer's address.
     #[must_use]
     pub const fn flag(self) -> &'static str {

@@ -11,13 +11,15 @@
 //! * Only what carries our name is ever deleted, and by name or full text, never by position.
 //!
 //! Chains in `raw` PREROUTING and `mangle` POSTROUTING, not in `filter`, because they come before every filter
-//! chain, DNAT and connection tracking's ACCEPTs: position decides whether a cut bites.
+//! chain, DNAT and connection tracking's ACCEPTs: position decides whether a cut bites. Only refusing with an answer
+//! needs `filter`: the kernel offers `REJECT` nowhere else.
 //! A watching loop as dead-man's switch, not a timer unit, because it is renewed by moving a file and so has no
 //! gap in which the old timer is stopped and the new one not yet started.
 
 pub mod address;
 pub mod cut;
 pub mod deed;
+pub mod flap;
 pub mod heal;
 pub mod healing;
 pub mod id;
@@ -28,6 +30,7 @@ pub mod kind;
 pub mod life;
 pub mod mark;
 pub mod observe;
+pub mod packets;
 pub mod partition;
 pub mod plan;
 pub mod probe;

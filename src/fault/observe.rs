@@ -26,6 +26,16 @@ pub enum Position {
     Below(usize),
 }
 
+impl Position {
+    const fn badness(&self) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Below(n) => *n,
+            Self::Absent => usize::MAX,
+        }
+    }
+}
+
 /// One chain as seen on the host.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct HookSeen {
@@ -54,6 +64,8 @@ pub struct Look {
     pub left_s: Option<i64>,
     /// The chains.
     pub hooks: Vec<HookSeen>,
+    /// Of a fault that comes and goes: whether its loop runs.
+    pub flapping: Option<bool>,
 }
 
 impl Look {
@@ -73,20 +85,25 @@ impl Look {
             armed: is("armed"),
             left_s: script::value(output, "left").and_then(|v| v.parse().ok()),
             hooks: host.hooks.iter().map(|h| hook_seen(id, h, output)).collect(),
+            flapping: script::value(output, "flap").map(|v| v == "yes"),
         })
     }
 
-    /// Whether every chain hangs first.
+    /// Whether every chain hangs first, or comes and goes as it should.
     #[must_use]
     pub fn in_force(&self) -> bool {
-        self.hooks.iter().all(|h| h.position == Position::First)
+        self.flapping.unwrap_or_else(|| self.hooks.iter().all(|h| h.position == Position::First))
     }
 
     /// What is wrong with a fault that should be in force.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
+        if self.flapping == Some(false) {
+            return Some("the loop that makes it come and go does not run".to_owned());
+        }
         let hook = self.hooks.iter().find_map(|h| match h.position {
             Position::First => None,
+            Position::Absent if self.flapping.is_some() => None,
             Position::Absent => Some(format!("the jump is gone from {}", h.place)),
             Position::Below(n) => Some(format!("{n} foreign rule(s) stand above the jump in {}", h.place)),
         });
@@ -95,34 +112,35 @@ impl Look {
 }
 
 fn hook_seen(id: &FaultId, hook: &Hook, output: &str) -> HookSeen {
-    let (table, base) = hook.way.hook();
-    let place = format!("{} {table}", hook.tool.command);
     let chain = id.chain(hook.way);
+    let place = format!("{} {}", hook.tool.command, hook.place.table);
     let mut seen = HookSeen {
         place: place.clone(),
         position: Position::Absent,
         packets: BTreeMap::new(),
         way: hook.way,
     };
-    let start = format!("save={place}");
+    let start = format!("save={place} {chain}");
     let section = output.lines().skip_while(|l| *l != start).skip(1).take_while(|l| !l.contains('='));
-    let mut foreign = 0;
+    let mut bases: BTreeMap<&str, Position> = BTreeMap::new();
+    let mut foreign: BTreeMap<&str, usize> = BTreeMap::new();
     for line in section {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [counters, "-A", of, rest @ ..] = words.as_slice() else { continue };
-        if *of == base {
+        if hook.place.bases.contains(of) {
             let target = value_after(rest, "-j").unwrap_or("");
+            let above = foreign.entry(of).or_default();
             if target == chain {
-                seen.position = if foreign == 0 { Position::First } else { Position::Below(foreign) };
-            } else if !target.starts_with(CHAIN_PREFIX) && seen.position == Position::Absent {
-                foreign += 1;
+                bases.insert(of, if *above == 0 { Position::First } else { Position::Below(*above) });
+            } else if !target.starts_with(CHAIN_PREFIX) {
+                *above += 1;
             }
         } else if *of == chain {
             let Some(block) = value_after(rest, hook.way.flag()).and_then(|b| b.parse::<Block>().ok()) else {
                 continue;
             };
             let action = match value_after(rest, "-j") {
-                Some("DROP") => Action::Drop,
+                Some("DROP" | "REJECT") => Action::Drop,
                 None => Action::Count,
                 Some(_) => continue,
             };
@@ -131,6 +149,9 @@ fn hook_seen(id: &FaultId, hook: &Hook, output: &str) -> HookSeen {
             }
         }
     }
+    // As bad as the worst of its places.
+    let of = |base: &&str| bases.get(base).copied().unwrap_or(Position::Absent);
+    seen.position = hook.place.bases.iter().map(of).max_by_key(Position::badness).unwrap_or(Position::Absent);
     seen
 }
 
@@ -146,11 +167,11 @@ fn packets(counters: &str) -> u64 {
 /// What was seen of one edge.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct EdgeSeen {
-    /// Packets of this edge that our rules dropped, at either end.
+    /// Packets of this edge that our rules took, at either end.
     pub dropped: u64,
-    /// Questions between the two that were answered before and are silent now.
+    /// Questions between the two that were answered before, and are silent now as they should be.
     pub silent: usize,
-    /// Questions between the two that are still answered.
+    /// Questions between the two that should be silent and are answered; of a fault that comes and goes, none.
     pub answered: Vec<Question>,
 }
 
@@ -168,7 +189,7 @@ impl EdgeSeen {
             Some(q) => format!(", but {} still answers {} by {}", q.address, q.from, q.method),
             None => String::new(),
         };
-        format!("{} packets dropped, {} probes silent{still}", self.dropped, self.silent)
+        format!("{} packets taken, {} probes silent{still}", self.dropped, self.silent)
     }
 }
 
@@ -208,17 +229,19 @@ impl Observation {
         }
         for (question, answered) in now {
             let fair = before.get(question) == Some(&true);
-            let both = [Edge::new(&question.from, &question.to), Edge::new(&question.to, &question.from)];
-            for edge in &both {
-                let Some(e) = seen.edges.get_mut(edge) else { continue };
-                if *answered {
+            if plan.answered(&question.from, &question.to, question.method) {
+                if fair && !answered {
+                    seen.collateral.push(question.clone());
+                }
+                continue;
+            }
+            for edge in [Edge::new(&question.from, &question.to), Edge::new(&question.to, &question.from)] {
+                let Some(e) = seen.edges.get_mut(&edge) else { continue };
+                if *answered && plan.flap.is_none() {
                     e.answered.push(question.clone());
-                } else if fair {
+                } else if fair && !answered {
                     e.silent += 1;
                 }
-            }
-            if fair && !answered && plan.answered(&question.from, &question.to) {
-                seen.collateral.push(question.clone());
             }
         }
         seen

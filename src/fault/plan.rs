@@ -11,8 +11,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::address::{Block, Family};
+use super::flap::Flap;
 use super::id::{FaultId, Way};
-use super::partition::{Action, Hook, Lines, Rule};
+use super::packets::Packets;
+use super::partition::{Action, Hook, Lines, Place, Rule};
+use super::probe::Method;
 use super::script::{Envelope, HostPart};
 use super::shape::{Edge, Edges, ShapeError};
 use super::survey::{HostFacts, Supervisor, Survey};
@@ -74,6 +77,8 @@ pub enum Sides {
     Receiver,
     /// At both: the cut stands as soon as one of the two acts, and still if one of them loses its rules.
     Both,
+    /// Both directions at that host of the two whose name comes first, for what comes and goes.
+    First,
 }
 
 /// What is asked for.
@@ -93,6 +98,10 @@ pub struct Request {
     pub ttl: Duration,
     /// Where packets are dropped.
     pub sides: Sides,
+    /// Which packets.
+    pub packets: Packets,
+    /// Whether it comes and goes; then [`Sides::First`], whatever `sides` says.
+    pub flap: Option<Flap>,
 }
 
 /// A host's share of a plan.
@@ -123,6 +132,10 @@ pub struct Plan {
     pub name: String,
     /// What is cut.
     pub edges: Edges,
+    /// Which packets of these edges.
+    pub packets: Packets,
+    /// How it comes and goes, if it does.
+    pub flap: Option<Flap>,
     /// Dead-man's time, s.
     pub ttl_s: u64,
     /// What no rule matches, and why.
@@ -233,16 +246,17 @@ impl Plan {
         }
     }
 
-    /// Whether packets of `from` reach `to` while the fault is in force.
+    /// Whether a packet with which `from` asks, or a datagram that it sends, reaches `to` while the fault is in force.
     #[must_use]
-    pub fn heard(&self, from: &str, to: &str) -> bool {
-        !self.edges.contains(&Edge::new(from, to))
+    pub fn heard(&self, from: &str, to: &str, method: Method) -> bool {
+        !(self.edges.contains(&Edge::new(from, to)) && self.packets.takes(method, false))
     }
 
-    /// Whether a question of `from` is answered by `to`: TCP and ping need both ways.
+    /// Whether a question of `from` is answered by `to`: the answer has to come back.
     #[must_use]
-    pub fn answered(&self, from: &str, to: &str) -> bool {
-        self.heard(from, to) && self.heard(to, from)
+    pub fn answered(&self, from: &str, to: &str, method: Method) -> bool {
+        let back = self.edges.contains(&Edge::new(to, from)) && self.packets.takes(method, true);
+        self.heard(from, to, method) && !back
     }
 }
 
@@ -359,7 +373,8 @@ impl<'a> Planner<'a> {
             let facts = self.facts[host];
             let hooks = self.hooks(host, facts);
             warnings.extend(unlisted(target, facts));
-            let lines = Lines::of(&request.id, &hooks);
+            let flap = request.flap.as_ref().filter(|_| !hooks.is_empty());
+            let lines = Lines::of(&request.id, &hooks, flap);
             let part = HostPart {
                 host: host.to_owned(),
                 run_dir: target.run_dir.clone(),
@@ -389,6 +404,8 @@ impl<'a> Planner<'a> {
             id: request.id.clone(),
             name: request.name.clone(),
             edges: request.edges.clone(),
+            packets: request.packets.clone(),
+            flap: request.flap,
             ttl_s: request.ttl.as_secs(),
             protected: self.protected,
             hosts,
@@ -419,21 +436,24 @@ impl<'a> Planner<'a> {
                 };
                 let protected = self.protected.keys().map(|a| Block::single(*a));
                 let protected = protected.filter(|b| b.family() == family).collect();
-                hooks.push(Hook { tool, way, protected, rules });
+                let packets = &self.request.packets;
+                let (place, takes) = (Place::of(way, packets.reject), packets.matches(family));
+                hooks.push(Hook { tool, way, place, protected, rules, told: packets.reject, takes });
             }
         }
         hooks
     }
 
     fn rules(&self, host: &str, family: Family, way: Way) -> Vec<Rule> {
+        let sides = if self.request.flap.is_some() { Sides::First } else { self.request.sides };
         if self.targets[host].of_family(family).next().is_none()
-            || (way == Way::Out && self.request.sides == Sides::Receiver)
+            || (way == Way::Out && sides == Sides::Receiver)
         {
             return Vec::new();
         }
         let edges = &self.request.edges;
         let mut rules = Vec::new();
-        for (peer, target) in &self.targets {
+        for (peer, target) in self.targets.iter().filter(|(peer, _)| sides != Sides::First || host < **peer) {
             let edge = match way {
                 Way::In => Edge::new(peer, host),
                 Way::Out => Edge::new(host, peer),

@@ -3,9 +3,14 @@
 //! # Invariants
 //! * No shape yields an edge from a host to itself, or an edge to a host that it was not given.
 //! * Every shape but `one-way` and `majorities-ring` yields with each edge its reverse.
+//! * The same chance draws the same pairs.
 
 use std::collections::BTreeSet;
 use std::fmt;
+
+use rackrift_checkers::generate::Chance;
+
+use super::kind::amount::Percent;
 
 /// A directed edge: packets of `from` do not reach `to`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -120,6 +125,24 @@ pub enum Shape {
         /// All hosts, in the order of the ring.
         hosts: Vec<String>,
     },
+    /// Some of the pairs, drawn by chance, do not hear each other.
+    Random {
+        /// All hosts.
+        hosts: Vec<String>,
+        /// How many of their pairs, at least one.
+        share: Percent,
+        /// What they are drawn from.
+        chance: Chance,
+    },
+    /// Hosts that hear nobody but the spared ones, not even each other.
+    AllBut {
+        /// Who is cut off.
+        hosts: Vec<String>,
+        /// Whom they still hear.
+        spared: Vec<String>,
+        /// Everybody else.
+        others: Vec<String>,
+    },
 }
 
 impl Shape {
@@ -133,6 +156,8 @@ impl Shape {
             Self::Bridge { .. } => "bridge",
             Self::Halves { .. } => "halves",
             Self::MajoritiesRing { .. } => "majorities-ring",
+            Self::Random { .. } => "random",
+            Self::AllBut { .. } => "all-but",
         }
     }
 
@@ -154,6 +179,22 @@ impl Shape {
             Self::MajoritiesRing { hosts } => {
                 at_least(shape, hosts, 3)?;
                 Ok(ring(hosts))
+            }
+            Self::Random { hosts, share, chance } => {
+                at_least(shape, hosts, 2)?;
+                Ok(drawn(hosts, *share, chance.clone()))
+            }
+            Self::AllBut { hosts, spared, others } => {
+                at_least(shape, hosts, 1)?;
+                // Who is spared must be somebody else.
+                one_way(shape, ("hosts", hosts), ("spared", spared))?;
+                let all = hosts.iter().chain(others);
+                let edges = all.flat_map(|a| hosts.iter().filter(move |b| *b != a).map(|b| Edge::new(a, b)));
+                let edges: Edges = edges.flat_map(|e| [e.reverse(), e]).collect();
+                if edges.is_empty() {
+                    return Err(ShapeError::Empty { shape, set: "others" });
+                }
+                Ok(edges)
             }
         }
     }
@@ -204,6 +245,16 @@ fn ring(hosts: &[String]) -> Edges {
         }
     }
     edges
+}
+
+/// So many of the pairs, both ways. Of a list that shrinks by what is drawn, each next is as likely as any other.
+fn drawn(hosts: &[String], share: Percent, mut chance: Chance) -> Edges {
+    let mut pairs: Vec<Edge> = (0..hosts.len())
+        .flat_map(|i| (i + 1..hosts.len()).map(move |j| Edge::new(&hosts[i], &hosts[j])))
+        .collect();
+    let many = share.of(pairs.len()).max(1);
+    let drawn = (0..many).map(|_| pairs.swap_remove(chance.index(pairs.len())));
+    drawn.flat_map(|e| [e.reverse(), e]).collect()
 }
 
 #[cfg(test)]
@@ -262,6 +313,35 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn chance_draws_as_many_pairs_as_it_is_told_and_the_same_again(n in 2_usize..12, percent in 1_usize..=100, seed: u64) {
+            let share = format!("{percent}%").parse().unwrap();
+            let shape = Shape::Random { hosts: names(0..n), share, chance: Chance::seeded(seed) };
+            let edges = shape.edges().unwrap();
+            let pairs = n * (n - 1) / 2;
+            prop_assert_eq!(edges.len(), 2 * ((pairs * percent + 50) / 100).max(1));
+            prop_assert!(edges.iter().all(|e| e.from != e.to && edges.contains(&e.reverse())));
+            prop_assert_eq!(edges, shape.edges().unwrap());
+        }
+
+        #[test]
+        fn all_but_leaves_the_spared_alone(a in 1_usize..5, b in 1_usize..5, c in 1_usize..5) {
+            let (hosts, spared, others) = (names(0..a), names(a..a + b), names(a + b..a + b + c));
+            let edges = Shape::AllBut { hosts: hosts.clone(), spared: spared.clone(), others }.edges().unwrap();
+            let all = names(0..a + b + c);
+            for host in &all {
+                let set = heard(&edges, &all, host);
+                let expected = match (hosts.contains(host), spared.contains(host)) {
+                    (true, _) => b + 1,
+                    (_, true) => a + b + c,
+                    _ => b + c,
+                };
+                prop_assert_eq!(set.len(), expected);
+            }
+        }
+    }
+
     #[test]
     fn a_bridge_hears_both_halves() {
         let edges = Shape::Bridge { a: names(0..2), b: names(3..5) }.edges().unwrap();
@@ -279,6 +359,9 @@ mod tests {
             Shape::Halves { hosts: names(0..1) },
             Shape::MajoritiesRing { hosts: names(0..2) },
             Shape::Halves { hosts: vec!["m1".into(), "m1".into()] },
+            Shape::AllBut { hosts: names(0..2), spared: names(1..3), others: vec![] },
+            Shape::AllBut { hosts: names(0..1), spared: names(1..3), others: vec![] },
+            Shape::Random { hosts: names(0..1), share: "5%".parse().unwrap(), chance: Chance::seeded(1) },
         ]
         .iter()
         .map(|s| s.edges().unwrap_err().to_string())
@@ -290,6 +373,9 @@ mod tests {
         shape halves needs at least 2 hosts and has 1
         shape majorities-ring needs at least 3 hosts and has 2
         shape halves: m1 is named twice
+        shape all-but: h01 stands on both sides; a host cannot be cut from itself
+        shape all-but: the set `others` has no host
+        shape random needs at least 2 hosts and has 1
         ");
     }
 }

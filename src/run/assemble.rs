@@ -172,6 +172,7 @@ mod tests {
 
     use super::super::planned::Act;
     use super::*;
+    use crate::fault::shape::Shape;
     use crate::inventory::parse;
     use crate::yaml::Source;
 
@@ -189,8 +190,8 @@ mod tests {
     /// Sets and edges of a cut.
     fn parts(fault: &PlannedFault) -> (&[String], &[String], usize) {
         match &fault.act {
-            Act::Cut { sets, edges } => (&sets.0, &sets.1, edges.len()),
-            Act::Do { .. } => panic!("{fault:?} is no cut"),
+            Act::Cut { shape: Shape::RackSplit { a, b }, edges } => (a, b, edges.len()),
+            other => panic!("{other:?} is no split"),
         }
     }
 
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_seed_draws_the_same_hosts_again_and_others_are_all_the_rest() {
-        let faults = "faults: [{cut: {name: lost, between: [one of role:etcd, others], hold: 5s}}]\n\
+        let faults = "faults: [{cut: {name: lost, shape: {rack-split: [one of role:etcd, others]}, hold: 5s}}]\n\
                       schedule: {random: {times: 30, gap: [1s, 2s]}}";
         let drawn = cuts(faults, 3);
         assert_eq!(drawn, cuts(faults, 3));
@@ -214,8 +215,10 @@ mod tests {
 
     #[test]
     fn who_leads_is_filled_in_when_the_fault_begins() {
-        let cut =
-            &cuts("faults: [{cut: {name: c, between: ['leader:kube-scheduler', others], hold: 5s}}]", 1)[0];
+        let cut = &cuts(
+            "faults: [{cut: {name: c, shape: {rack-split: ['leader:kube-scheduler', others]}, hold: 5s}}]",
+            1,
+        )[0];
         assert_eq!(cut.leaders, ["kube-scheduler"]);
         let now = cut.with_leaders(&lab(), &|c| (c == "kube-scheduler").then(|| "m2".to_owned())).unwrap();
         assert_eq!(parts(&now).0, ["m2"]);
@@ -226,20 +229,20 @@ mod tests {
 
     #[test]
     fn nodes_of_a_state_are_named_as_the_cluster_names_them() {
-        let faults = "faults: [{cut: {name: c, between: [rack:a, others], hold: 90s, until: {nodes-unknown: rack:a & role:worker}}}]";
+        let faults = "faults: [{cut: {name: c, shape: {rack-split: [rack:a, others]}, hold: 90s, until: {nodes-unknown: rack:a & role:worker}}}]";
         assert_eq!(cuts(faults, 1)[0].until_nodes, ["w1"]);
     }
 
     #[test]
     fn misfits_name_the_scenario_and_the_field() {
         let wrong = [
-            "faults: [{cut: {name: c, between: [rack:a, rack:z], hold: 5s}}]",
-            "faults: [{cut: {name: c, between: [all, others], hold: 5s}}]",
-            "faults: [{cut: {name: c, between: [others, rack:a], hold: 5s}}]",
-            "faults: [{cut: {name: c, between: [minority of role:control-plane, others], hold: 5s}}]",
-            "faults: [{cut: {name: c, between: [rack:a, others], hold: 5s, until: {nodes-ready: rack:q}}}]",
+            "faults: [{cut: {name: c, shape: {rack-split: [rack:a, rack:z]}, hold: 5s}}]",
+            "faults: [{cut: {name: c, shape: {rack-split: [all, others]}, hold: 5s}}]",
+            "faults: [{cut: {name: c, shape: {rack-split: [others, rack:a]}, hold: 5s}}]",
+            "faults: [{cut: {name: c, shape: {rack-split: [minority of role:control-plane, others]}, hold: 5s}}]",
+            "faults: [{cut: {name: c, shape: {rack-split: [rack:a, others]}, hold: 5s, until: {nodes-ready: rack:q}}}]",
             "schedule: {repeat: {times: 2, gap: 5s}}",
-            "faults: [{cut: {name: c, between: [rack:a, others], hold: 5s}}]\nexpect: {takeovers: [kube-scheduler]}",
+            "faults: [{cut: {name: c, shape: {rack-split: [rack:a, others]}, hold: 5s}}]\nexpect: {takeovers: [kube-scheduler]}",
         ];
         let said: Vec<String> =
             wrong.iter().map(|w| resolve(&scenario(w), &lab(), 1).unwrap_err().to_string()).collect();

@@ -117,8 +117,8 @@ pub async fn plan(
                 if refused.only_missing() { NotPlanned::Missing(told) } else { NotPlanned::Refused(told) }
             })
         }
-        (_, Act::Cut { sets, edges }) => {
-            let named: BTreeSet<&String> = sets.0.iter().chain(&sets.1).collect();
+        (FaultSpec::Cut(spec), Act::Cut { edges, .. }) => {
+            let named: BTreeSet<&String> = edges.iter().flat_map(|e| [&e.from, &e.to]).collect();
             let hosts: Vec<String> =
                 inventory.hosts().map(|h| h.name.clone()).filter(|h| named.contains(h)).collect();
             let survey = survey(remote, &hosts).await;
@@ -130,10 +130,12 @@ pub async fn plan(
                 protected,
                 ttl: TTL,
                 sides: Sides::Both,
+                packets: spec.packets.clone(),
+                flap: spec.flap,
             };
             Plan::build(&request, &survey).map(Planned::Cut).map_err(|e| NotPlanned::Refused(e.to_string()))
         }
-        (FaultSpec::Cut(_), Act::Do { .. }) => {
+        (FaultSpec::Cut(_), Act::Do { .. }) | (FaultSpec::Do(_), Act::Cut { .. }) => {
             unreachable!("a fault is resolved into what it is written as")
         }
     }

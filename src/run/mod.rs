@@ -3,6 +3,7 @@
 pub mod arrange;
 pub mod assemble;
 pub mod conductor;
+pub mod cuts;
 pub mod faults;
 pub mod library;
 pub mod lock;
@@ -11,6 +12,7 @@ pub mod recorder;
 pub mod scenario;
 pub mod schedule;
 pub mod settle;
+pub mod shape;
 pub mod stop;
 pub mod tell;
 mod turns;

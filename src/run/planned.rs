@@ -5,11 +5,15 @@ use std::time::Duration;
 use rackrift_checkers::facts::{FaultFacts, UntilFacts};
 use rackrift_checkers::generate::Chance;
 
-use super::scenario::{CutSpec, FaultSpec};
+use super::scenario::FaultSpec;
+use super::shape::summary;
 use super::until::Until;
-use crate::fault::shape::{Edges, Shape};
+use crate::fault::shape::{Edge, Edges, Shape};
 use crate::inventory::Inventory;
 use crate::inventory::selector::Selector;
+
+/// Where etcd's clients reach it.
+const ETCD_PORT: u16 = 2379;
 
 /// A fault that is to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +36,11 @@ pub struct PlannedFault {
 /// Who is meant by a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Two sets of hosts.
+    /// Hosts that are cut apart.
     Cut {
-        /// The sets.
-        sets: (Vec<String>, Vec<String>),
-        /// What is cut.
+        /// How.
+        shape: Shape,
+        /// Who no longer hears whom.
         edges: Edges,
     },
     /// Hosts to which something is done.
@@ -47,9 +51,6 @@ pub enum Act {
         towards: Vec<String>,
     },
 }
-
-/// In `between`, the second set: whoever is not in the first.
-const OTHERS: &str = "others";
 
 impl PlannedFault {
     /// Resolves the selectors of a fault. `leader` says on which host the leader of a component is.
@@ -64,6 +65,8 @@ impl PlannedFault {
         leader: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
         let mut draws = chance.clone();
+        // Another stream than the selectors', however often they draw.
+        let pairs = Chance::seeded(chance.clone().next());
         let mut leaders = Vec::new();
         let mut hosts = |text: &str| -> Result<Vec<String>, String> {
             let selector: Selector = text.parse().map_err(|e| format!("{e}"))?;
@@ -73,19 +76,9 @@ impl PlannedFault {
         };
         let act = match &spec {
             FaultSpec::Cut(cut) => {
-                let first = hosts(&cut.between.0)?;
-                let second = if cut.between.1 == OTHERS {
-                    inventory.hosts().map(|h| h.name.clone()).filter(|h| !first.contains(h)).collect()
-                } else {
-                    hosts(&cut.between.1)?
-                };
-                let shape = if cut.one_way {
-                    Shape::OneWay { from: first.clone(), to: second.clone() }
-                } else {
-                    Shape::RackSplit { a: first.clone(), b: second.clone() }
-                };
+                let shape = cut.shape.resolve(inventory, &mut hosts, pairs)?;
                 let edges = shape.edges().map_err(|e| e.to_string())?;
-                Act::Cut { sets: (first, second), edges }
+                Act::Cut { shape, edges }
             }
             FaultSpec::Do(deed) => {
                 let on = hosts(&deed.on)?;
@@ -121,16 +114,16 @@ impl PlannedFault {
     pub fn facts(&self, inventory: &Inventory) -> FaultFacts {
         let (kind, summary, edges) = match (&self.spec, &self.act) {
             (FaultSpec::Do(deed), Act::Do { on, .. }) => (
-                deed.what.kind(),
+                deed.what.kind().to_owned(),
                 format!("{}: {}", side_name(on, inventory), deed.what.summary()),
                 on.iter().map(|h| (h.clone(), h.clone())).collect(),
             ),
-            (FaultSpec::Cut(CutSpec { one_way, .. }), Act::Cut { sets, edges }) => {
-                let (kind, sign) =
-                    if *one_way { ("partition/one-way", "→ ✂") } else { ("partition/rack-split", "✂") };
-                let (a, b) = (side_name(&sets.0, inventory), side_name(&sets.1, inventory));
+            (FaultSpec::Cut(cut), Act::Cut { shape, edges }) => {
                 let edges = edges.iter().map(|e| (e.from.clone(), e.to.clone())).collect();
-                (kind, format!("{a} {sign} {b}"), edges)
+                let flap = cut.flap.map(|f| f.words());
+                let more: Vec<String> = cut.packets.words().into_iter().chain(flap).collect();
+                let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
+                (format!("partition/{}", shape.name()), summary(shape, inventory) + &more, edges)
             }
             (FaultSpec::Cut(_), Act::Do { .. }) | (FaultSpec::Do(_), Act::Cut { .. }) => {
                 unreachable!("a fault is resolved into what it is written as")
@@ -138,7 +131,7 @@ impl PlannedFault {
         };
         FaultFacts {
             id: self.spec.name().to_owned(),
-            kind: kind.to_owned(),
+            kind,
             summary,
             edges,
             isolated: self.isolated(inventory),
@@ -150,28 +143,31 @@ impl PlannedFault {
         }
     }
 
-    /// Hosts of a cut that end up on the side without a majority of etcd: those of both sides if none has it.
+    /// Hosts of a cut that no longer hear, and are heard by, a majority of etcd's members, themselves included. A cut
+    /// that comes and goes, or that leaves etcd's port to clients alone, isolates nobody.
     #[must_use]
     pub fn isolated(&self, inventory: &Inventory) -> Vec<String> {
-        let Act::Cut { sets, .. } = &self.act else { return Vec::new() };
+        let (FaultSpec::Cut(spec), Act::Cut { edges, .. }) = (&self.spec, &self.act) else {
+            return Vec::new();
+        };
+        if spec.flap.is_some() || !spec.packets.cuts_port(ETCD_PORT) {
+            return Vec::new();
+        }
         let etcd: Vec<&str> =
             inventory.hosts().filter(|h| h.has_role("etcd")).map(|h| h.name.as_str()).collect();
-        let members = |side: &[String]| etcd.iter().filter(|e| side.iter().any(|h| h == *e)).count();
-        // A member outside both sets is heard by both.
-        let outside = etcd.len() - members(&sets.0) - members(&sets.1);
-        let majority = etcd.len() / 2 + 1;
-        let mut lost = Vec::new();
-        for side in [&sets.0, &sets.1] {
-            if !etcd.is_empty() && members(side) + outside < majority {
-                lost.extend(side.iter().cloned());
-            }
-        }
-        lost
+        let talk = |a: &str, b: &str| !edges.contains(&Edge::new(a, b)) && !edges.contains(&Edge::new(b, a));
+        let involved = inventory.hosts().filter(|h| edges.iter().any(|e| e.from == h.name || e.to == h.name));
+        involved
+            .filter(|h| {
+                !etcd.is_empty() && etcd.iter().filter(|e| talk(&h.name, e)).count() <= etcd.len() / 2
+            })
+            .map(|h| h.name.clone())
+            .collect()
     }
 }
 
 /// A set of hosts in a few words: `rack a`, `rack b and rack witness`, or the hosts' names.
-fn side_name(hosts: &[String], inventory: &Inventory) -> String {
+pub(super) fn side_name(hosts: &[String], inventory: &Inventory) -> String {
     let mut left: Vec<&String> = hosts.iter().collect();
     let mut words = Vec::new();
     for rack in &inventory.racks {

@@ -10,8 +10,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::schedule::{Random, Repeat, Schedule};
+use super::shape::ShapeSpec;
 use super::until::Until;
+use crate::fault::flap::{self, Flap};
 use crate::fault::kind::{Harm, What};
+use crate::fault::packets::{self, Packets};
 use crate::length::Length;
 
 /// One experiment.
@@ -94,7 +97,7 @@ pub struct Leases {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum FaultSpec {
-    /// Hosts of two sets no longer hear each other.
+    /// Hosts no longer hear each other.
     Cut(CutSpec),
     /// Something is done to hosts themselves.
     Do(DoSpec),
@@ -120,17 +123,20 @@ pub struct DoSpec {
     pub allow: BTreeSet<Harm>,
 }
 
-/// A partition between two sets of hosts.
+/// A partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CutSpec {
     /// Its name within the run.
     pub name: String,
-    /// The two sets, as selectors. The second may be `others`: all hosts that are not in the first.
-    pub between: (String, String),
-    /// Only packets from the first set to the second are lost.
-    #[serde(default)]
-    pub one_way: bool,
+    /// Who no longer hears whom.
+    pub shape: ShapeSpec,
+    /// Which packets are taken, and how; without it, all of them, silently.
+    #[serde(default, deserialize_with = "packets::checked", skip_serializing_if = "Packets::is_all")]
+    pub packets: Packets,
+    /// It comes and goes for as long as it holds.
+    #[serde(default, deserialize_with = "flap::checked", skip_serializing_if = "Option::is_none")]
+    pub flap: Option<Flap>,
     /// How long it stays; with `until`, at most.
     pub hold: Length,
     /// The state that ends it.

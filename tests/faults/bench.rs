@@ -8,7 +8,9 @@ use rackrift::fault::cut::{Cut, CutError};
 use rackrift::fault::id::FaultId;
 use rackrift::fault::journal::{Journal, unclosed};
 use rackrift::fault::mark::Mark;
+use rackrift::fault::packets::Packets;
 use rackrift::fault::plan::{Plan, Request, Sides};
+use rackrift::fault::probe::Method;
 use rackrift::fault::shape::Shape;
 use rackrift::fault::snapshot::snapshot;
 use rackrift::fault::survey::survey;
@@ -16,7 +18,7 @@ use rackrift::host::remote::Remote;
 use rackrift_checkers::history::FaultPhase;
 use tokio::sync::mpsc;
 
-use crate::support::heard::{Kind, Matrix};
+use crate::support::heard::{Kind, LONG, Matrix, PORT};
 use crate::support::namespaces::Lab;
 
 /// A lab, a journal, and the marks of its faults.
@@ -50,6 +52,8 @@ impl Bench {
             protected: vec![],
             ttl: Duration::from_secs(30),
             sides: Sides::Both,
+            packets: Packets::default(),
+            flap: None,
         }
     }
 
@@ -112,9 +116,10 @@ pub(crate) fn promised(plan: &Plan, lab: &Lab) -> Matrix {
         for to in lab.hosts().into_iter().filter(|to| *to != from) {
             for v6 in [false, true] {
                 for (kind, heard) in [
-                    (Kind::Udp, plan.heard(&from, &to)),
-                    (Kind::Tcp, plan.answered(&from, &to)),
-                    (Kind::Ping, plan.answered(&from, &to)),
+                    (Kind::Udp, plan.heard(&from, &to, Method::Udp(PORT))),
+                    (Kind::Tcp, plan.answered(&from, &to, Method::Tcp(PORT))),
+                    (Kind::Ping, plan.answered(&from, &to, Method::Ping)),
+                    (Kind::LongPing, plan.answered(&from, &to, Method::Long(LONG))),
                 ] {
                     matrix.insert((from.clone(), to.clone(), kind, v6), heard);
                 }

@@ -8,5 +8,6 @@ mod heal;
 mod kills;
 mod kinds;
 mod life;
+mod modes;
 mod safety;
 mod support;

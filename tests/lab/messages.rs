@@ -97,7 +97,7 @@ pub(crate) fn each_is_clear(program: &Program) {
     step("a selector that matches nobody");
     let scenario = program.folder().join("nobody.yaml");
     let text = "scenario: nobody\nproves: nothing\ncannot-prove: anything\nworkloads: {}\nbaseline: 1s\n\
-        faults: [{cut: {name: x, between: [\"rack:a & rack:b\", \"all\"], hold: 1s}}]\nsettle: 1s\n";
+        faults: [{cut: {name: x, shape: {rack-split: [\"rack:a & rack:b\", \"all\"]}, hold: 1s}}]\nsettle: 1s\n";
     std::fs::write(&scenario, text).unwrap();
     let path = scenario.display().to_string();
     program.run(&["plan", &path], 60).expect_exit(64).expect_says(&["rack:a & rack:b", "matches no host"]);

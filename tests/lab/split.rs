@@ -75,7 +75,7 @@ pub(crate) fn without_its_fault_is_invalid(program: &Program) {
     let text = "scenario: short\nproves: nothing\ncannot-prove: anything\n\
         arrange: {leaders: {components: [kube-controller-manager, kube-scheduler], on: \"rack:a\"}}\n\
         workloads: {pods: true, leases: {clients: 1, keys: 2, rate: 5}}\nbaseline: 5s\n\
-        faults: [{cut: {name: rack-split, between: [\"rack:a\", \"all - rack:a\"], hold: 15s}}]\nsettle: 30s\n\
+        faults: [{cut: {name: rack-split, shape: {rack-split: [\"rack:a\", \"all - rack:a\"]}, hold: 15s}}]\nsettle: 30s\n\
         expect: {takeovers: [kube-controller-manager], lease-history: true}\n";
     std::fs::write(&scenario, text).unwrap();
     let path = scenario.display().to_string();

@@ -16,7 +16,7 @@ fn hears(program: &Program) -> bool {
 
 /// A cut that outlasts whoever waits for its controller.
 pub(crate) const CUT: &str = "scenario: killed\nproves: nothing\ncannot-prove: anything\nworkloads: {}\nbaseline: 1s\n\
-    faults: [{cut: {name: rack-split, between: [\"rack:a\", \"all - rack:a\"], hold: 10m}}]\nsettle: 1s\n";
+    faults: [{cut: {name: rack-split, shape: {rack-split: [\"rack:a\", \"all - rack:a\"]}, hold: 10m}}]\nsettle: 1s\n";
 
 pub(crate) fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + limit;

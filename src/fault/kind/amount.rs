@@ -55,6 +55,12 @@ impl Percent {
     pub const fn thousandths(self) -> u32 {
         self.0
     }
+
+    /// So many of `n`, rounded to the nearest.
+    #[must_use]
+    pub const fn of(self, n: usize) -> usize {
+        (n * self.0 as usize + 50_000) / 100_000
+    }
 }
 
 impl BitRate {

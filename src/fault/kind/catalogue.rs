@@ -100,7 +100,7 @@ pub const KINDS: &[Kind] = &[
         needs: "a machine of its own, with systemd; adjtimex",
         seen: "the tick; how far the clock is off is told",
         undone: "the tick and the clock are set back",
-        cannot: "as clock/jump",
+        cannot: "as clock/jump; clocks that count from boot run fast or slow too, so the host's own timeouts do",
     },
     Kind {
         name: "clock/strobe",

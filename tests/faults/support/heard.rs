@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, ipproto};
@@ -11,7 +12,12 @@ use super::namespaces::Lab;
 
 /// How long a packet may take over the bridge of one machine.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
-const PORT: u16 = 9;
+/// The port of the ears.
+pub(crate) const PORT: u16 = 9;
+/// A long echo in IPv4, with all headers, bytes; 20 more in IPv6.
+pub(crate) const LONG: u16 = 1_200;
+/// Header of IPv4, bytes.
+const HEADER: usize = 20;
 
 /// What was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +26,10 @@ pub(crate) enum Kind {
     Udp,
     /// A connection opened: both directions.
     Tcp,
-    /// An echo answered: both directions.
+    /// A short echo answered: both directions.
     Ping,
+    /// A long echo answered: both directions.
+    LongPing,
 }
 
 /// (from, to, kind, v6) → heard.
@@ -74,20 +82,23 @@ pub(crate) fn matrix(lab: &Lab) -> Matrix {
             .map(|(from, to, address)| {
                 let namespace = lab.namespace(from);
                 let address = *address;
-                let both = scope.spawn(move || {
-                    let tcp_in = namespace.clone();
-                    let tcp = inside(&tcp_in, move || {
-                        TcpStream::connect_timeout(&SocketAddr::new(address, PORT), PATIENCE).is_ok()
-                    });
-                    (tcp, inside(&namespace, move || ping(address)))
+                let answers = scope.spawn(move || {
+                    inside(&namespace, move || {
+                        let ear = SocketAddr::new(address, PORT);
+                        [
+                            (Kind::Tcp, TcpStream::connect_timeout(&ear, PATIENCE).is_ok()),
+                            (Kind::Ping, ping(address, 8)),
+                            (Kind::LongPing, ping(address, usize::from(LONG) - HEADER)),
+                        ]
+                    })
                 });
-                ((*from).clone(), (*to).clone(), address.is_ipv6(), both)
+                ((*from).clone(), (*to).clone(), address.is_ipv6(), answers)
             })
             .collect();
-        for (from, to, v6, both) in answers {
-            let (tcp, ping) = both.join().expect("no panic");
-            matrix.insert((from.clone(), to.clone(), Kind::Tcp, v6), tcp);
-            matrix.insert((from, to, Kind::Ping, v6), ping);
+        for (from, to, v6, answers) in answers {
+            for (kind, answered) in answers.join().expect("no panic") {
+                matrix.insert((from.clone(), to.clone(), kind, v6), answered);
+            }
         }
     });
     // One receiver after the other, all its senders at once: the letter tells who it was.
@@ -109,8 +120,8 @@ pub(crate) fn matrix(lab: &Lab) -> Matrix {
     matrix
 }
 
-/// One ICMP echo from the namespace that the thread is in.
-fn ping(address: IpAddr) -> bool {
+/// One ICMP echo of so many bytes, its header included, from the namespace that the thread is in.
+fn ping(address: IpAddr, bytes: usize) -> bool {
     let (family, protocol, request, reply) = match address {
         IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP, 8_u8, 0_u8),
         IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6, 128, 129),
@@ -118,9 +129,11 @@ fn ping(address: IpAddr) -> bool {
     let Ok(fd) = rustix::net::socket(family, SocketType::RAW, Some(protocol)) else { return false };
     let timeout = rustix::net::sockopt::Timeout::Recv;
     rustix::net::sockopt::set_socket_timeout(&fd, timeout, Some(PATIENCE)).expect("a timeout");
-    // Each thread's echo has an identifier of its own: raw sockets see everybody's answers.
-    let id = std::process::id().to_be_bytes();
-    let mut packet = [request, 0, 0, 0, id[2], id[3], 0, 1];
+    // Each echo has an identifier of its own: raw sockets see everybody's answers.
+    static ECHOES: AtomicU16 = AtomicU16::new(1);
+    let id = ECHOES.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let mut packet = vec![0; bytes];
+    packet[..8].copy_from_slice(&[request, 0, 0, 0, id[0], id[1], 0, 1]);
     if address.is_ipv4() {
         // The kernel sums up for v6 only.
         let words = packet.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
@@ -135,7 +148,7 @@ fn ping(address: IpAddr) -> bool {
     }
     let mut socket = std::fs::File::from(fd);
     let end = std::time::Instant::now() + PATIENCE;
-    let mut answer = [0_u8; 256];
+    let mut answer = [0_u8; 2_048];
     while std::time::Instant::now() < end {
         let Ok(n) = socket.read(&mut answer) else { return false };
         // A raw v4 socket shows the IP header, a v6 one does not.
