@@ -8,6 +8,7 @@ use crate::fault::id::FaultId;
 use crate::run::assemble;
 use crate::run::faults::{self, NotPlanned};
 use crate::run::library;
+use crate::run::ranges::PodRanges;
 
 /// Prints what a scenario or suite would do on the lab's hosts as they are now. Hosts are only looked at.
 ///
@@ -15,6 +16,7 @@ use crate::run::library;
 /// If the scenario does not fit the lab, or a fault would be refused.
 pub async fn plan(what: &str, seed: u64, lab: &Lab) -> Result<Exit, Failure> {
     let chosen = library::choose(what).map_err(Failure::usage)?;
+    let ranges = PodRanges::read(&lab.inventory).await;
     let mut text = String::new();
     for (scenario, _) in &chosen.scenarios {
         let resolved = assemble::resolve(scenario, &lab.inventory, seed).map_err(Failure::usage)?;
@@ -33,7 +35,7 @@ pub async fn plan(what: &str, seed: u64, lab: &Lab) -> Result<Exit, Failure> {
         }
         for (number, fault) in (1..).zip(&resolved.faults) {
             let id = FaultId::new("plan", number).map_err(Failure::harness)?;
-            let plan = match faults::plan(&lab.remote, &lab.inventory, fault, id).await {
+            let plan = match faults::plan(&lab.remote, &lab.inventory, fault, &ranges, id).await {
                 Ok(plan) => plan,
                 Err(NotPlanned::Refused(why)) => return Err(Failure::harness(why)),
                 Err(NotPlanned::Missing(why)) => {

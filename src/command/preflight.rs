@@ -257,6 +257,7 @@ mod tests {
             )]
             .into(),
             node: None,
+            pods: Vec::new(),
         };
         Inventory {
             lab: "here".to_owned(),

@@ -135,6 +135,13 @@ impl serde::Serialize for Block {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for Block {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 impl FromStr for Block {
     type Err = BadBlock;
 

@@ -58,6 +58,13 @@ impl Target {
         }
     }
 
+    /// The same with the ranges of the pods behind it.
+    #[must_use]
+    pub fn with_pods(mut self, ranges: &[Block]) -> Self {
+        self.blocks.extend(ranges.iter().filter(|r| !self.known.iter().any(|a| **r == Block::single(*a))));
+        self
+    }
+
     /// Its addresses on data networks.
     #[must_use]
     pub fn addresses(&self) -> Vec<IpAddr> {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::model::Purpose;
+use crate::fault::address::Block;
 
 /// A name, and where it stands.
 pub type SpannedName = Spanned<String>;
@@ -122,6 +123,11 @@ pub struct HostFile {
     /// The node's name in Kubernetes, if it is one and its name differs.
     #[serde(default)]
     pub node: Option<String>,
+    /// Address ranges of its pods, v4 and v6, where the network routes them as they are; without it, those that its
+    /// node tells of. Pods of an overlay travel under the host's own addresses and need none.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub pods: Vec<Spanned<Block>>,
 }
 
 /// How to log in to a host.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use crate::fault::address::Block;
+
 /// A lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inventory {
@@ -84,6 +86,8 @@ pub struct Host {
     pub addresses: BTreeMap<String, Vec<IpAddr>>,
     /// The node's name in Kubernetes, if it is one and its name differs.
     pub node: Option<String>,
+    /// Address ranges of its pods, where they are routed; empty: as its node tells.
+    pub pods: Vec<Block>,
 }
 
 /// How to log in to a host.

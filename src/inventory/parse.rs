@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{HostFile, InventoryFile, KubernetesFile, SpannedName};
 use super::model::{Host, Inventory, Kubernetes, Network, Purpose, Rack, Ssh};
+use crate::fault::address::Block;
 use crate::yaml::{Flaw, Source, read};
 
 /// Roles that rackrift gives a meaning to; others begin with `x-`.
@@ -83,6 +84,7 @@ impl Check<'_> {
         self.unique(file.racks.iter().map(|r| &r.name), "rack");
         self.unique(file.racks.iter().flat_map(|r| &r.hosts).map(|h| &h.name), "host");
         self.one_address_one_host(file.racks.iter().flat_map(|r| &r.hosts));
+        self.ranges_of_one_host(file.racks.iter().flat_map(|r| &r.hosts));
         if !networks.iter().any(|n| n.purpose == Purpose::Data) {
             let advice = "Add one under `networks:`, such as {name: data, purpose: data}.";
             self.flaws.push(
@@ -189,6 +191,7 @@ impl Check<'_> {
             },
             addresses,
             node: h.node,
+            pods: h.pods.into_iter().map(|b| b.value).collect(),
         }
     }
 
@@ -227,6 +230,24 @@ impl Check<'_> {
                     if let Some(other) = owner.insert((network, address.value), &host.name.value) {
                         let message = format!("{} is the address of `{other}` already", address.value);
                         self.flaw(address, message, "Each address belongs to one host, once.");
+                    }
+                }
+            }
+        }
+    }
+
+    /// A range of pods that holds what belongs to another host: a cut would take that too.
+    fn ranges_of_one_host<'h>(&mut self, hosts: impl Iterator<Item = &'h HostFile> + Clone) {
+        for host in hosts.clone() {
+            for range in &host.pods {
+                for other in hosts.clone().filter(|o| o.name.value != host.name.value) {
+                    let theirs = other.addresses.values().flatten().map(|a| Block::single(a.value));
+                    let both =
+                        theirs.chain(other.pods.iter().map(|b| b.value)).find(|b| b.meets(range.value));
+                    if let Some(both) = both {
+                        let message =
+                            format!("{} has addresses of `{}` in it: {both}", range.value, other.name.value);
+                        self.flaw(range, message, "Each address belongs to one host.");
                     }
                 }
             }
@@ -290,6 +311,15 @@ mod tests {
             host(
                 "      - {name: m1, ssh: {address: m1}, addresses: {data: [198.18.1.1]}}\n      \
                  - {name: m2, ssh: {address: m2}, addresses: {data: [198.18.1.1]}}\n",
+            ),
+            host(
+                "      - {name: m1, ssh: {address: m1}, pods: [10.244.0.0/16, 10.244.1.0/33]}\n      \
+                 - {name: m2, ssh: {address: m2}, pods: [10.244.1.0/24]}\n",
+            ),
+            host(
+                "      - {name: m1, ssh: {address: m1}, pods: [10.244.0.0/16]}\n      \
+                 - {name: m2, ssh: {address: m2}, pods: [10.244.1.0/24]}\n      \
+                 - {name: m3, ssh: {address: m3}, addresses: {data: [10.244.3.1]}}\n",
             ),
             format!("{HEAD}  - {{name: a, hosts: []}}\n"),
             "lab: x\nkubernetes: {kubeconfig: a, api_servers: {m9: 'http://x'}}\nnetworks: []\nracks: []\n"

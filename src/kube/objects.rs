@@ -68,6 +68,8 @@ pub struct Node {
 #[serde(default)]
 struct NodeSpec {
     taints: Vec<Taint>,
+    #[serde(rename = "podCIDRs")]
+    pod_ranges: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -119,6 +121,13 @@ impl Node {
             self.spec.taints.iter().map(|t| format!("{}:{}", t.key, t.effect)).collect();
         taints.sort();
         taints
+    }
+
+    /// Address ranges that the controller manager gave to its pods, as `10.244.1.0/24`; networks that hand out
+    /// addresses by themselves leave it empty.
+    #[must_use]
+    pub fn pod_ranges(&self) -> &[String] {
+        &self.spec.pod_ranges
     }
 
     /// Its zone by label, if it has one.

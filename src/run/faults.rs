@@ -13,8 +13,9 @@ use rackrift_checkers::history::{Entry, FaultMark, FaultPhase};
 use tokio::sync::mpsc;
 
 use super::planned::{Act, PlannedFault};
+use super::ranges::PodRanges;
 use super::recorder::Recorder;
-use super::scenario::FaultSpec;
+use super::scenario::{FaultSpec, Scope};
 use super::stop::Stop;
 use super::tell::Tell;
 use super::until::{Awaited, Until};
@@ -85,7 +86,7 @@ impl fmt::Display for Planned {
     }
 }
 
-/// Plans a fault on the hosts as they are now.
+/// Plans a fault on the hosts as they are now; `ranges` are those of the pods behind them.
 ///
 /// # Errors
 /// Why not; nothing was touched.
@@ -93,6 +94,7 @@ pub async fn plan(
     remote: &Arc<dyn Remote>,
     inventory: &Inventory,
     fault: &PlannedFault,
+    ranges: &PodRanges,
     id: FaultId,
 ) -> Result<Planned, NotPlanned> {
     let name = fault.spec.name().to_owned();
@@ -122,18 +124,30 @@ pub async fn plan(
             let hosts: Vec<String> =
                 inventory.hosts().map(|h| h.name.clone()).filter(|h| named.contains(h)).collect();
             let survey = survey(remote, &hosts).await;
+            let (targets, notes): (Vec<Target>, _) = match spec.scope {
+                Scope::Hosts => (targets().collect(), Vec::new()),
+                Scope::HostsAndPods => {
+                    let with_pods = |t: Target| {
+                        let behind = ranges.behind(&t.host);
+                        t.with_pods(behind)
+                    };
+                    (targets().map(with_pods).collect(), ranges.notes(&hosts))
+                }
+            };
             let request = Request {
                 id,
                 name,
                 edges: edges.clone(),
-                targets: targets().collect(),
+                targets,
                 protected,
                 ttl: TTL,
                 sides: Sides::Both,
                 packets: spec.packets.clone(),
                 flap: spec.flap,
             };
-            Plan::build(&request, &survey).map(Planned::Cut).map_err(|e| NotPlanned::Refused(e.to_string()))
+            let mut plan = Plan::build(&request, &survey).map_err(|e| NotPlanned::Refused(e.to_string()))?;
+            plan.warnings.extend(notes);
+            Ok(Planned::Cut(plan))
         }
         (FaultSpec::Cut(_), Act::Do { .. }) | (FaultSpec::Do(_), Act::Cut { .. }) => {
             unreachable!("a fault is resolved into what it is written as")

@@ -8,6 +8,7 @@ pub mod faults;
 pub mod library;
 pub mod lock;
 pub mod planned;
+pub mod ranges;
 pub mod recorder;
 pub mod scenario;
 pub mod schedule;

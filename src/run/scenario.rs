@@ -131,6 +131,9 @@ pub struct CutSpec {
     pub name: String,
     /// Who no longer hears whom.
     pub shape: ShapeSpec,
+    /// Whose packets are meant.
+    #[serde(default, skip_serializing_if = "Scope::is_all")]
+    pub scope: Scope,
     /// Which packets are taken, and how; without it, all of them, silently.
     #[serde(default, deserialize_with = "packets::checked", skip_serializing_if = "Packets::is_all")]
     pub packets: Packets,
@@ -142,6 +145,24 @@ pub struct CutSpec {
     /// The state that ends it.
     #[serde(default)]
     pub until: Option<Until>,
+}
+
+/// Whose packets a partition takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum Scope {
+    /// Those of hosts and of the pods behind them.
+    #[default]
+    #[serde(rename = "hosts+pods")]
+    HostsAndPods,
+    /// Those of hosts alone: pods whose addresses the network routes still hear each other.
+    #[serde(rename = "hosts")]
+    Hosts,
+}
+
+impl Scope {
+    fn is_all(&self) -> bool {
+        *self == Self::HostsAndPods
+    }
 }
 
 impl FaultSpec {

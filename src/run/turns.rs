@@ -11,6 +11,7 @@ use super::arrange::{holder_host, read_lease};
 use super::conductor::{Order, RunError, Stage};
 use super::faults::{self, End, Held, NotPlanned};
 use super::planned::PlannedFault;
+use super::ranges::PodRanges;
 use super::until::Awaited;
 use crate::fault::id::FaultId;
 use crate::fault::journal::Journal;
@@ -22,6 +23,8 @@ impl Stage<'_> {
         let failed = self.recorder.failed();
         self.tell.now("baseline: watching an undisturbed lab", Some(scenario.baseline.duration()));
         self.stop.wait(scenario.baseline.duration(), &failed).await;
+        // Before the first fault: in the midst of them the cluster may not answer.
+        let ranges = PodRanges::read(self.order.inventory).await;
         let mut all = Held::default();
         for (number, fault) in self.resolved.faults.iter().enumerate() {
             if !fault.wait.is_zero() {
@@ -37,7 +40,7 @@ impl Stage<'_> {
                 self.stop.wait(hold, &failed).await;
                 continue;
             }
-            match self.turn(number, fault, facts).await? {
+            match self.turn(number, fault, &ranges, facts).await? {
                 Ok(held) => all.add(held),
                 Err(trouble) => {
                     self.tell.say(&trouble);
@@ -53,6 +56,7 @@ impl Stage<'_> {
         &self,
         number: usize,
         fault: &PlannedFault,
+        ranges: &PodRanges,
         facts: &mut Facts,
     ) -> Result<Result<Held, String>, RunError> {
         let Order { inventory, .. } = *self.order;
@@ -66,7 +70,7 @@ impl Stage<'_> {
         self.dir.write_facts(facts)?;
         let file_number = u16::try_from(number + 1).unwrap_or(u16::MAX);
         let id = FaultId::new(&self.tag, file_number).map_err(|e| refused(e.to_string()))?;
-        let plan = match faults::plan(self.remote, inventory, fault, id).await {
+        let plan = match faults::plan(self.remote, inventory, fault, ranges, id).await {
             Ok(plan) => plan,
             Err(NotPlanned::Refused(why)) => return Err(refused(why)),
             Err(NotPlanned::Missing(why)) => {

@@ -9,5 +9,6 @@ mod kills;
 mod kinds;
 mod life;
 mod modes;
+mod pods;
 mod safety;
 mod support;

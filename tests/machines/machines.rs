@@ -153,6 +153,7 @@ impl Machines {
             },
             addresses: BTreeMap::new(),
             node: None,
+            pods: Vec::new(),
         };
         Inventory {
             lab: "machines".to_owned(),

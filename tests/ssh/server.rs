@@ -179,6 +179,7 @@ impl Server {
             },
             addresses: BTreeMap::new(),
             node: None,
+            pods: Vec::new(),
         };
         Inventory {
             lab: "loopback".to_owned(),
