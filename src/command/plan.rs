@@ -16,10 +16,10 @@ use crate::run::ranges::PodRanges;
 /// If the scenario does not fit the lab, or a fault would be refused.
 pub async fn plan(what: &str, seed: u64, lab: &Lab) -> Result<Exit, Failure> {
     let chosen = library::choose(what).map_err(Failure::usage)?;
-    let ranges = PodRanges::read(&lab.inventory).await;
     let mut text = String::new();
     for (scenario, _) in &chosen.scenarios {
         let resolved = assemble::resolve(scenario, &lab.inventory, seed).map_err(Failure::usage)?;
+        let ranges = PodRanges::read(&lab.inventory, &resolved.faults).await;
         let longest = scenario.longest().as_secs();
         text += &format!(
             "scenario {}: at most {} min {} s\nproves: {}\ncannot prove: {}\n",

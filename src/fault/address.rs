@@ -137,7 +137,7 @@ impl serde::Serialize for Block {
 
 impl<'de> serde::Deserialize<'de> for Block {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        let text = String::deserialize(d)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -12,9 +12,12 @@ use std::time::Duration;
 use rackrift_checkers::generate::Chance;
 use serde::{Deserialize, Serialize};
 
+use super::host_loop;
 use crate::length::Length;
 
 const LOOP: &str = include_str!("sh/flap.sh");
+/// The loop's name on the host.
+pub(super) const NAME: &str = "flap";
 /// How many times are drawn before they begin again.
 const DRAWN: usize = 64;
 /// Shorter times than this are mostly those of iptables itself.
@@ -85,26 +88,10 @@ impl Flap {
     }
 }
 
-/// Starts the loop, after the first hooks.
-pub(super) const START: &str = "if [ -z \"$bad\" ] && [ ! -e \"$dir/flap.pid\" ]; then\n    \
-    setsid /bin/sh \"$dir/flap.sh\" \"$dir\" </dev/null >/dev/null 2>&1 &\nfi\n";
-
-/// Ends the loop and what it runs at the moment.
-pub(super) const END: &str = r#"rm -f "$dir/flap.sh"
-if read -r rr_loop 2>/dev/null <"$dir/flap.pid" && grep -q "$dir/flap.sh" "/proc/$rr_loop/cmdline" 2>/dev/null; then
-    kill -KILL "-$rr_loop" 2>/dev/null
-    kill -KILL "$rr_loop" 2>/dev/null
-fi
-"#;
-
-/// Prints `flap=yes` if the loop runs, `flap=no` if not, and how often the cut came back.
-pub(super) const LOOK: &str = r#"if read -r rr_loop 2>/dev/null <"$dir/flap.pid" && grep -q "$dir/flap.sh" "/proc/$rr_loop/cmdline" 2>/dev/null; then
-    echo flap=yes
-else
-    echo flap=no
-fi
-echo "swings=$(($(wc -l 2>/dev/null <"$dir/swings")))"
-"#;
+/// Prints `flap=yes` if the loop runs, else `flap=no`.
+pub(super) fn look() -> String {
+    format!("if {}; then\n    echo flap=yes\nelse\n    echo flap=no\nfi\n", host_loop::running(NAME))
+}
 
 #[cfg(test)]
 mod tests {

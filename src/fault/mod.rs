@@ -22,6 +22,7 @@ pub mod deed;
 pub mod flap;
 pub mod heal;
 pub mod healing;
+mod host_loop;
 pub mod id;
 pub mod iptables;
 pub mod journal;

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use super::address::{Block, Family};
 use super::flap::{self, Flap};
+use super::host_loop;
 use super::id::{FaultId, Way};
 use super::iptables::{Backend, Tool};
 
@@ -160,9 +161,11 @@ impl Lines {
         }
         if let Some(flap) = flap {
             lines.stage += &flap.stage(&up, &down);
-            lines.commit += flap::START;
-            lines.undo.insert_str(0, flap::END);
-            lines.look.insert_str(0, flap::LOOK);
+            // After the first hooks, and not if one of them failed.
+            lines.commit += &format!("if [ -z \"$bad\" ]; then\n{}fi\n", host_loop::start(flap::NAME));
+            lines.undo.insert_str(0, &host_loop::end(flap::NAME));
+            lines.left.insert_str(0, &host_loop::left(flap::NAME));
+            lines.look.insert_str(0, &flap::look());
         }
         lines
     }

@@ -274,9 +274,7 @@ pub async fn hold(
     tell: &dyn Tell,
 ) -> Result<Held, String> {
     let (hosts, name, meanwhile): (Vec<String>, _, _) = match &plan {
-        Planned::Cut(p) => {
-            (p.hosts.keys().cloned().collect(), p.name.clone(), "the racks are apart".to_owned())
-        }
+        Planned::Cut(p) => (p.hosts.keys().cloned().collect(), p.name.clone(), format!("{} holds", p.name)),
         Planned::Do(p) => (p.hosts.keys().cloned().collect(), p.name.clone(), p.what.summary()),
     };
     let (marks, scribe) = scribe(recorder);

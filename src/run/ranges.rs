@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::planned::PlannedFault;
+use super::scenario::{FaultSpec, Scope};
 use crate::fault::address::Block;
-use crate::inventory::Inventory;
+use crate::inventory::{Host, Inventory};
 use crate::kube::kubectl::Kubectl;
 use crate::kube::objects::{List, Node};
 
@@ -19,34 +21,36 @@ const ASK: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodRanges {
     of: BTreeMap<String, Vec<Block>>,
-    unknown: BTreeMap<String, String>,
+    /// Why not, and of whom.
+    unknown: BTreeMap<String, Vec<String>>,
 }
 
 impl PodRanges {
-    /// Takes them from the inventory, and from the cluster where it says nothing.
-    pub async fn read(inventory: &Inventory) -> Self {
+    /// Takes them from the inventory, and from the cluster where it says nothing; none if no fault has to do with pods.
+    pub async fn read(inventory: &Inventory, faults: &[PlannedFault]) -> Self {
+        let meant = |f: &PlannedFault| matches!(&f.spec, FaultSpec::Cut(c) if c.scope == Scope::HostsAndPods);
+        if !faults.iter().any(meant) {
+            return Self::default();
+        }
         let silent = inventory.hosts().any(|h| h.pods.is_empty() && runs_pods(h));
         let asked = if silent { nodes(inventory).await } else { Ok(Vec::new()) };
-        Self::of(inventory, asked)
+        Self::of(inventory, &asked)
     }
 
     /// The same with the cluster's answer: its nodes, or why there is none.
-    fn of(inventory: &Inventory, asked: Result<Vec<Node>, String>) -> Self {
+    fn of(inventory: &Inventory, asked: &Result<Vec<Node>, String>) -> Self {
         let mut ranges = Self::default();
         for host in inventory.hosts() {
-            let told = match &asked {
-                _ if !host.pods.is_empty() => Ok(host.pods.clone()),
-                Ok(nodes) => match nodes.iter().find(|n| n.metadata.name == host.node_name()) {
-                    Some(node) => of_node(node),
-                    // No node: it runs no pods.
-                    None => continue,
-                },
-                Err(_) if !runs_pods(host) => continue,
-                Err(why) => Err(why.clone()),
+            let told = match asked {
+                _ if !host.pods.is_empty() => Some(Ok(host.pods.clone())),
+                // What is no node runs no pods.
+                Ok(nodes) => nodes.iter().find(|n| n.metadata.name == host.node_name()).map(of_node),
+                Err(why) => runs_pods(host).then(|| Err(why.clone())),
             };
             match told {
-                Ok(told) => drop(ranges.of.insert(host.name.clone(), told)),
-                Err(why) => drop(ranges.unknown.insert(host.name.clone(), why)),
+                Some(Ok(told)) => drop(ranges.of.insert(host.name.clone(), told)),
+                Some(Err(why)) => ranges.unknown.entry(why).or_default().push(host.name.clone()),
+                None => {}
             }
         }
         ranges
@@ -61,18 +65,21 @@ impl PodRanges {
     /// What a plan about these hosts must say.
     #[must_use]
     pub fn notes(&self, hosts: &[String]) -> Vec<String> {
-        let unknown: Vec<&String> = self.unknown.keys().filter(|u| hosts.contains(u)).collect();
-        let Some(why) = unknown.first().map(|u| &self.unknown[*u]) else { return Vec::new() };
-        let names: Vec<&str> = unknown.iter().map(|u| u.as_str()).collect();
-        vec![format!(
-            "the addresses of pods behind {} are not known ({why}): if the network routes them as they are, the cut \
-             leaves them open; list them as `pods` of the host in the inventory",
-            names.join(", ")
-        )]
+        let unknown = self.unknown.iter().filter_map(|(why, all)| {
+            let named: Vec<&str> = all.iter().filter(|h| hosts.contains(h)).map(String::as_str).collect();
+            (!named.is_empty()).then(|| (why, named.join(", ")))
+        });
+        let note = |(why, named): (&String, String)| {
+            format!(
+                "the addresses of pods behind {named} are not known ({why}): if the network routes them as they are, \
+                 the cut leaves them open; list them as `pods` of the host in the inventory"
+            )
+        };
+        unknown.map(note).collect()
     }
 }
 
-fn runs_pods(host: &crate::inventory::Host) -> bool {
+fn runs_pods(host: &Host) -> bool {
     host.has_role("worker") || host.has_role("control-plane")
 }
 
@@ -126,7 +133,7 @@ mod tests {
             node("w1", &["10.244.1.0/24", "fd44:1::/64"]),
             node("w2", &[]),
         ];
-        let ranges = PodRanges::of(&lab(), Ok(nodes));
+        let ranges = PodRanges::of(&lab(), &Ok(nodes));
         let told = |host| ranges.behind(host).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         assert_eq!(
             ["m2", "w1", "w2", "m1", "e1"].map(told),
@@ -143,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_cluster_that_does_not_answer_leaves_what_the_inventory_says() {
-        let ranges = PodRanges::of(&lab(), Err("connection refused".to_owned()));
+        let ranges = PodRanges::of(&lab(), &Err("connection refused".to_owned()));
         assert_eq!(ranges.behind("m2").len(), 1);
         let said = ranges.notes(&["m1", "m2", "w1", "e1"].map(str::to_owned)).join("\n");
         assert!(said.contains("behind m1, w1 are not known (connection refused)"), "{said}");
@@ -151,8 +158,10 @@ mod tests {
 
     #[test]
     fn a_range_that_is_none_is_said() {
-        let ranges = PodRanges::of(&lab(), Ok(vec![node("w1", &["10.244.1.0/99"])]));
-        let said = ranges.notes(&["w1".to_owned()]).join("\n");
+        let ranges = PodRanges::of(&lab(), &Ok(vec![node("w1", &["10.244.1.0/99"]), node("w2", &[])]));
+        let said = ranges.notes(&["w1", "w2"].map(str::to_owned));
+        assert_eq!(said.len(), 2, "each reason with its own hosts: {said:?}");
+        let said = said.join("\n");
         assert!(said.contains("`10.244.1.0/99` is not an address or a block"), "{said}");
     }
 }

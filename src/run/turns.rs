@@ -24,7 +24,7 @@ impl Stage<'_> {
         self.tell.now("baseline: watching an undisturbed lab", Some(scenario.baseline.duration()));
         self.stop.wait(scenario.baseline.duration(), &failed).await;
         // Before the first fault: in the midst of them the cluster may not answer.
-        let ranges = PodRanges::read(self.order.inventory).await;
+        let ranges = PodRanges::read(self.order.inventory, &self.resolved.faults).await;
         let mut all = Held::default();
         for (number, fault) in self.resolved.faults.iter().enumerate() {
             if !fault.wait.is_zero() {

@@ -10,6 +10,7 @@ use std::num::NonZeroU16;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::host_loop;
 use super::machine::OWN;
 use super::{Ground, Lines, No};
 use crate::fault::script;
@@ -202,13 +203,9 @@ done
 RACKRIFT-LOOP
 "#
         ),
-        commit: "    setsid /bin/sh \"$dir/strobe.sh\" \"$dir\" </dev/null >/dev/null 2>&1 &\n".to_owned(),
-        undo: r#"rm -f "$dir/strobe.sh"
-if read -r rr_loop 2>/dev/null <"$dir/strobe.pid" && grep -q "$dir/strobe.sh" "/proc/$rr_loop/cmdline" 2>/dev/null; then
-    kill -KILL "$rr_loop" 2>/dev/null
-fi
-"#
-        .to_owned(),
+        commit: host_loop::start("strobe"),
+        undo: host_loop::end("strobe"),
+        left: host_loop::left("strobe"),
         look: r#"rr_count=$(wc -l 2>/dev/null <"$dir/swings")
 if [ "${rr_count:-0}" -gt 0 ]; then echo "sign=yes the clock jumped $((rr_count)) times"; else echo 'sign=no the clock did not jump yet'; fi
 "#

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::host_loop;
 use super::amount::Name;
 use super::{Ground, Lines, No};
 use crate::fault::script;
@@ -229,24 +230,11 @@ done
 RACKRIFT-LOOP
 "#
         ),
-        commit: r#"if [ ! -e "$dir/loop.pid" ]; then
-    setsid /bin/sh "$dir/loop.sh" "$dir" </dev/null >/dev/null 2>&1 &
-fi
-"#
-        .to_owned(),
-        undo: r#"rm -f "$dir/loop.sh"
-if read -r rr_loop 2>/dev/null <"$dir/loop.pid" && grep -q "$dir/loop.sh" "/proc/$rr_loop/cmdline" 2>/dev/null; then
-    kill -KILL "$rr_loop" 2>/dev/null
-fi
-"#
-        .to_owned(),
-        left: r#"if read -r rr_loop 2>/dev/null <"$dir/loop.pid" && grep -q "$dir/loop.sh" "/proc/$rr_loop/cmdline" 2>/dev/null; then
-    echo "the loop with pid $rr_loop still kills"
-fi
-"#
-        .to_owned(),
+        commit: host_loop::start("loop"),
+        undo: host_loop::end("loop"),
+        left: host_loop::left("loop"),
         look: format!(
-            r#"if read -r rr_loop 2>/dev/null <"$dir/loop.pid" && grep -q "$dir/loop.sh" "/proc/$rr_loop/cmdline" 2>/dev/null; then
+            r#"if {running}; then
     rr_count=$(wc -l 2>/dev/null <"$dir/killed")
     if [ "${{rr_count:-0}}" -gt 0 ]; then
         echo "sign=yes {name} was killed $((rr_count)) times"
@@ -256,7 +244,8 @@ fi
 else
     echo "sign=no the loop does not run"
 fi
-"#
+"#,
+            running = host_loop::running("loop")
         ),
         ..Lines::default()
     }

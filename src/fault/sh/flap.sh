@@ -19,6 +19,5 @@ while rr_there; do
         rr_sleep "$rr_off"
         rr_there || exit 0
         up
-        echo >>"$dir/swings"
     done <"$dir/flap.times"
 done
